@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -50,7 +49,7 @@ func run(w screen.Console, args []string) int {
 		kong.ExplicitGroups([]kong.Group{{Key: "client", Title: "Client:"}}),
 	)
 	if err != nil {
-		return fail(w, err)
+		return w.Fail(err)
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help was asked for
@@ -60,24 +59,9 @@ func run(w screen.Console, args []string) int {
 		err = parsed.Run(w)
 	}
 	if err != nil {
-		return fail(w, err)
+		return w.Fail(err)
 	}
 	return 0
-}
-
-func fail(w screen.Console, err error) int {
-	if errors.Is(err, context.Canceled) && w.Ctx.Err() != nil {
-		fmt.Fprintln(w.Err, "millrace: stopped")
-		return 130
-	}
-	fmt.Fprintln(w.Err, "millrace:", err)
-	if e, ok := errors.AsType[interface {
-		error
-		ExitCode() int
-	}](err); ok {
-		return e.ExitCode()
-	}
-	return 1
 }
 
 type versionCommand struct{}

@@ -9,14 +9,10 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // A client that is killed again and again goes on with what has arrived, and what
@@ -184,20 +180,8 @@ func partsLeft(t *testing.T, data string, args []string) (left []string) {
 		}
 		return left
 	}
-	u, err := url.Parse(args[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	endpoint, err := url.Parse(q.Get("endpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := minio.New(endpoint.Host, &minio.Options{Creds: credentials.NewStaticV4(q.Get("access-key"), q.Get("secret-key"), ""), Region: q.Get("region")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for upload := range client.ListIncompleteUploads(t.Context(), u.Host, q.Get("prefix"), true) {
+	client, u := openBucket(t, args[1])
+	for upload := range client.ListIncompleteUploads(t.Context(), u.Host, u.Query().Get("prefix"), true) {
 		if upload.Err != nil {
 			t.Fatal(upload.Err)
 		}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,17 +93,17 @@ func run(w console, args []string) int {
 		kong.Configuration(settingsfile.Load),
 	)
 	if err != nil {
-		return printError(w, err)
+		return w.client().Fail(err)
 	}
 	parsed, err := parser.Parse(takenBack(args))
 	if exited >= 0 { // --help was asked for
 		return exited
 	}
 	if err != nil {
-		return printError(w, err)
+		return w.client().Fail(err)
 	}
 	if err := parsed.Run(w, w.client(), w.operating()); err != nil {
-		return printError(w, err)
+		return w.client().Fail(err)
 	}
 	return 0
 }
@@ -120,22 +119,6 @@ func (w console) client() screen.Console {
 		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: screen.Sleep,
 		Browse: screen.Browse, Config: screen.ConfigFolder, Version: version,
 	}
-}
-
-// printError says what went wrong and gives the exit status.
-func printError(w console, err error) int {
-	if errors.Is(err, context.Canceled) && w.ctx.Err() != nil {
-		fmt.Fprintln(w.errOut, "millrace: stopped")
-		return 130
-	}
-	fmt.Fprintln(w.errOut, "millrace:", err)
-	if e, ok := errors.AsType[interface {
-		error
-		ExitCode() int
-	}](err); ok {
-		return e.ExitCode()
-	}
-	return 1
 }
 
 type versionCommand struct{}

@@ -72,10 +72,10 @@ func get(t *testing.T, address string) string {
 	return string(text)
 }
 
-// copyObjects copies what one prefix of the bucket holds to another.
-func copyObjects(t *testing.T, from, to string) {
+// openBucket opens what an address of the kind of --storage-url names.
+func openBucket(t *testing.T, address string) (*minio.Client, *url.URL) {
 	t.Helper()
-	u, err := url.Parse(bucketAddress(t))
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,13 @@ func copyObjects(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client, u
+}
+
+// copyObjects copies what one prefix of the bucket holds to another.
+func copyObjects(t *testing.T, from, to string) {
+	t.Helper()
+	client, u := openBucket(t, bucketAddress(t))
 	for object := range client.ListObjects(t.Context(), u.Host, minio.ListObjectsOptions{Prefix: from, Recursive: true}) {
 		if object.Err != nil {
 			t.Fatal(object.Err)

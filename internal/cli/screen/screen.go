@@ -42,6 +42,22 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Fail says what went wrong and gives the exit status.
+func (w Console) Fail(err error) int {
+	if errors.Is(err, context.Canceled) && w.Ctx.Err() != nil {
+		fmt.Fprintln(w.Err, "millrace: stopped")
+		return 130
+	}
+	fmt.Fprintln(w.Err, "millrace:", err)
+	if e, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return e.ExitCode()
+	}
+	return 1
+}
+
 // ForPerson reports whether results go to a terminal.
 func (w Console) ForPerson() bool {
 	_, ok := terminal(w.Out)
