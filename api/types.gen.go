@@ -2532,6 +2532,9 @@ type OAuthTokenRequest struct {
 	GrantType    OAuthTokenRequestGrantType `json:"grant_type"`
 	RedirectURI  *string                    `json:"redirect_uri,omitempty"`
 	RefreshToken *string                    `json:"refresh_token,omitempty"`
+
+	// Scope With a refresh token: no more than was granted.
+	Scope *string `json:"scope,omitempty"`
 }
 
 // OAuthTokenRequestGrantType defines model for OAuthTokenRequest.GrantType.

@@ -2157,7 +2157,7 @@ type ClientInterface interface {
 
 	// ExchangeTokenWithBody Exchange a grant for tokens
 	//
-	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2166,7 +2166,7 @@ type ClientInterface interface {
 
 	// ExchangeTokenWithFormdataBody Exchange a grant for tokens
 	//
-	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
@@ -6780,7 +6780,7 @@ func (c *Client) RevokeTokenWithFormdataBody(ctx context.Context, body RevokeTok
 
 // ExchangeTokenWithBody Exchange a grant for tokens
 //
-// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6799,7 +6799,7 @@ func (c *Client) ExchangeTokenWithBody(ctx context.Context, contentType string, 
 
 // ExchangeTokenWithFormdataBody Exchange a grant for tokens
 //
-// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -19435,7 +19435,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExchangeTokenWithBodyWithResponse Exchange a grant for tokens
 	//
-	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19444,7 +19444,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExchangeTokenWithFormdataBodyWithResponse Exchange a grant for tokens
 	//
-	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+	// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -28347,7 +28347,7 @@ func (c *ClientWithResponses) RevokeTokenWithFormdataBodyWithResponse(ctx contex
 
 // ExchangeTokenWithBodyWithResponse Exchange a grant for tokens
 //
-// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28362,7 +28362,7 @@ func (c *ClientWithResponses) ExchangeTokenWithBodyWithResponse(ctx context.Cont
 
 // ExchangeTokenWithFormdataBodyWithResponse Exchange a grant for tokens
 //
-// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+// Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //

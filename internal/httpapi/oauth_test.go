@@ -253,6 +253,48 @@ func TestAReplayedCodeEndsWhatItGave(t *testing.T) {
 	})
 }
 
+// A refresh may narrow what the next access token does, and never widens the grant.
+func TestARefreshNarrowsAndNeverWidens(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		grant := func(scope string) string {
+			form := url.Values{"decision": {"allow"}, "run": {"yes"}, "write": {"yes"}}
+			code := h.post("/oauth/authorize?"+request("scope", scope).Encode(), form, cookie(ada.secret)).answered().Get("code")
+			return h.post("/oauth/token", redeem(code)).want(200).text("refresh_token")
+		}
+		asking := func(token, scope string) reply {
+			form := refresh(token)
+			form.Set("scope", scope)
+			return h.post("/oauth/token", form)
+		}
+		for granted, cases := range map[string][][2]string{
+			"read run write": {{"read", "read"}, {"write", "read write"}, {"", "read run write"}, {" ", "read run write"}, {"run write read", "read run write"}},
+			"user":           {{"read", "read"}, {"user", "user"}, {"", "user"}},
+		} {
+			token := grant(granted)
+			for _, c := range cases { // each from the whole grant, however narrow the one before was
+				r := asking(token, c[0]).want(200)
+				if r.text("scope") != c[1] {
+					t.Errorf("%q of %q: %s", c[0], granted, r.body)
+				}
+				status := 403
+				if strings.Contains(c[1], "write") || c[1] == "user" {
+					status = 201
+				}
+				h.call("POST", "/api/workflows", `{"name":"x"}`, bearer(r.text("access_token"))).want(status)
+				token = r.text("refresh_token")
+			}
+		}
+		token := grant("read run")
+		for _, wider := range []string{"user", "write", "read run write", "admin", "openid", strings.Repeat("read ", 300)} {
+			asking(token, wider).refused(400, "invalid_scope")
+		}
+		asking(token, "").want(200) // what was refused used nothing up
+		asking(token, "write").refused(400, "invalid_grant")
+	})
+}
+
 func TestALateCodeIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

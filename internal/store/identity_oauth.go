@@ -161,9 +161,9 @@ func (db *DB) insertTokens(ctx context.Context, user ids.User, t builtin.NewToke
 	return err
 }
 
-// Rotate replaces a grant's tokens, which keep its scopes; a refresh token that was used before ends
-// its grant.
-func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewTokens) (access.ScopeSet, error) {
+// Rotate replaces a grant's tokens; a refresh token that was used before ends
+// its grant. The grant keeps its scopes, whatever the access token gets of them.
+func (db *DB) Rotate(ctx context.Context, hash, client string, narrowed func(granted access.ScopeSet) (access.ScopeSet, error), t builtin.NewTokens) error {
 	replayed := false
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "oauth refresh "+hash); err != nil {
@@ -193,10 +193,12 @@ func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewToke
 		if err != nil {
 			return err
 		}
-		t.Scopes = access.ParseScopes(scopes)
+		if t.Scopes, err = narrowed(access.ParseScopes(scopes)); err != nil {
+			return err
+		}
 		return tx.insertTokens(ctx, user, t)
 	})
-	return t.Scopes, orReplayed(replayed, err)
+	return orReplayed(replayed, err)
 }
 
 // EndGrant ends the grant of an access or refresh token, or an API token.

@@ -200,7 +200,7 @@ func (a *API) ExchangeToken(x *kernel.Exchange) (kernel.Answer, error) {
 	case "authorization_code":
 		t, err = a.BuiltIn.OAuth.RedeemCode(x.Context(), client, form.Get("code"), form.Get("code_verifier"), form.Get("redirect_uri"))
 	case "refresh_token":
-		t, err = a.BuiltIn.OAuth.Refresh(x.Context(), client, form.Get("refresh_token"))
+		t, err = a.BuiltIn.OAuth.Refresh(x.Context(), client, form.Get("refresh_token"), form.Get("scope"))
 	case deviceGrant:
 		t, err = a.BuiltIn.Devices.Poll(x.Context(), client, form.Get("device_code"))
 	case "":

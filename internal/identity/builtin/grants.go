@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -51,6 +52,7 @@ var (
 	errGrant    = fault.Invalid("the code or token is wrong, has expired or was used before: start again").WithCode("invalid_grant")
 	errVerifier = fault.Invalid("code_verifier does not belong to the code_challenge of this code").WithCode("invalid_grant")
 	errRedirect = fault.Invalid("redirect_uri is not the one that the code was asked for with").WithCode("invalid_grant")
+	errWider    = fault.Invalid("scope asks for more than was granted: start again to ask the person for it").WithCode("invalid_scope")
 )
 
 // RedeemCode gives tokens for an authorization code. One that comes a second
@@ -83,11 +85,23 @@ func verifies(challenge, verifier string) bool {
 }
 
 // Refresh gives fresh tokens for a refresh token, which works once. One that
-// comes a second time ends its whole family.
-func (s *OAuth) Refresh(ctx context.Context, client Client, token string) (Tokens, error) {
+// comes a second time ends its whole family. A client may ask for fewer scopes
+// than it was granted, for this access token alone (RFC 6749, section 6).
+func (s *OAuth) Refresh(ctx context.Context, client Client, token, scope string) (Tokens, error) {
+	if err := CheckScope(scope); err != nil {
+		return Tokens{}, err
+	}
 	t, row := newTokens(s.now())
-	var err error
-	t.Scopes, err = s.grants.Rotate(ctx, hashed(token), client.ID, row)
+	err := s.grants.Rotate(ctx, hashed(token), client.ID, func(granted access.ScopeSet) (access.ScopeSet, error) {
+		t.Scopes = granted
+		if strings.TrimSpace(scope) == "" {
+			return granted, nil
+		}
+		if t.Scopes = ScopesAsked(scope); !t.Scopes.Within(granted) {
+			return nil, errWider
+		}
+		return t.Scopes, nil
+	}, row)
 	return t, orRefused(err)
 }
 

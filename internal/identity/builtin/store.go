@@ -109,9 +109,10 @@ type GrantStore interface {
 	// redeemed before ends its grant; that and one nobody knows are
 	// fault.KindNotFound.
 	RedeemCode(ctx context.Context, codeHash string, fits func(Code) error, t NewTokens) error
-	// Rotate replaces a grant's tokens, which keep its scopes. A refresh token that was used before
-	// ends its grant; that and one nobody knows are fault.KindNotFound.
-	Rotate(ctx context.Context, refreshHash, client string, t NewTokens) (access.ScopeSet, error)
+	// Rotate replaces a grant's tokens; narrowed says which of its scopes the access
+	// token gets. A refresh token that was used before ends its grant; that and one
+	// nobody knows are fault.KindNotFound.
+	Rotate(ctx context.Context, refreshHash, client string, narrowed func(granted access.ScopeSet) (access.ScopeSet, error), t NewTokens) error
 	// EndGrant ends the grant of an access or refresh token, or an API token.
 	EndGrant(ctx context.Context, tokenHash, client string) error
 }

@@ -317,11 +317,11 @@ func TestAStolenCodeOrRefreshTokenEndsWhatItGave(t *testing.T) {
 		if err != nil || !alive(first.Access) {
 			t.Fatal(err)
 		}
-		second, err := b.OAuth.Refresh(ctx, builtin.CommandLine, first.Refresh)
+		second, err := b.OAuth.Refresh(ctx, builtin.CommandLine, first.Refresh, "")
 		if err != nil || !alive(second.Access) {
 			t.Fatal(err)
 		}
-		_, err = b.OAuth.Refresh(ctx, builtin.CommandLine, first.Refresh)
+		_, err = b.OAuth.Refresh(ctx, builtin.CommandLine, first.Refresh, "")
 		storetest.Refused(t, "a refresh token for the second time", err, fault.KindInvalid)
 		if alive(first.Access) || alive(second.Access) {
 			t.Error("the family lives")

@@ -3247,7 +3247,7 @@ export interface paths {
         put?: never;
         /**
          * Exchange a grant for tokens
-         * @description Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant.
+         * @description Gives an access token for an authorization code with its PKCE verifier, for a refresh token, or for an approved device code. A refresh token works once; using one a second time ends the whole grant. With it `scope` may ask for fewer scopes than were granted, for that access token alone; more is refused as `invalid_scope`.
          */
         post: operations["exchangeToken"];
         delete?: never;
@@ -3900,6 +3900,8 @@ export interface components {
             redirect_uri?: string;
             code_verifier?: string;
             refresh_token?: string;
+            /** @description With a refresh token: no more than was granted. */
+            scope?: string;
             device_code?: string;
         };
         OAuthToken: {

@@ -739,6 +739,10 @@ class OAuthTokenRequest(Model):
     redirect_uri: str | None = None
     code_verifier: Annotated[str | None, Field(max_length=128, min_length=43)] = None
     refresh_token: str | None = None
+    scope: Annotated[str | None, Field(max_length=1000)] = None
+    """
+    With a refresh token: no more than was granted.
+    """
     device_code: str | None = None
 
 
