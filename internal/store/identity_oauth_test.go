@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
@@ -50,8 +51,7 @@ func TestARefreshTokenIsUsedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := winners(t, 8, func(n int) error {
-			_, err := db.Rotate(t.Context(), "refresh hash 100", "millrace-cli", tokens(n))
-			return err
+			return db.Rotate(t.Context(), "refresh hash 100", "millrace-cli", func(granted access.ScopeSet) (access.ScopeSet, error) { return granted, nil }, tokens(n))
 		}); got != 1 {
 			t.Errorf("%d of 8 used it", got)
 		}
