@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,32 +34,64 @@ func TestSearchAmongManyRuns(t *testing.T) {
 			}
 			more = done.More
 		}
+		t.Log("without statistics, as after an import:")
+		printSearches(t, db, team)
 		if _, err := db.changed(ctx, `ANALYZE`); err != nil { // as the database does of itself, by and by
 			t.Fatal(err)
 		}
-		took := func(f runs.Filter) (time.Duration, int) {
-			began := time.Now()
-			list, err := db.Runs(ctx, team, f, "", 50)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return time.Since(began), len(list)
-		}
-		plain := runs.Filter{Status: lifecycle.Failed}
-		for _, words := range []string{"sample12345", "ample123", "liver", "liver batch17", "align failed", "cohort7 liver sample1", "nothinglikeit"} {
+		t.Log("with statistics:")
+		printSearches(t, db, team)
+	})
+}
+
+// printSearches measures searches by words that many, some, and no runs have, alone
+// and with each filter.
+func printSearches(t *testing.T, db *DB, team ids.Team) {
+	t.Helper()
+	failed := runs.Filter{Status: lifecycle.Failed}
+	for _, f := range []runs.Filter{
+		{Text: "sample12345"}, {Text: "ample123"}, {Text: "liver"}, {Text: "s"}, {Text: "sa"}, {Text: "liver batch17"}, {Text: "align failed"}, {Text: "cohort7 liver sample1"}, {Text: "nothinglikeit"},
+		{Text: "liver nothinglikeit"}, {Text: "sample1"}, {Text: "align", Status: lifecycle.Failed}, {Text: "align", Status: lifecycle.Queued}, {Text: "align", Status: lifecycle.Interrupted},
+		{Text: "liver", Tag: "batch17"}, {Text: "align", Tag: "batch17"}, {Text: "align", Tag: "nothing"}, {Text: "liver", Workflow: "wf_5"}, {Text: "align", Workflow: "wf_nothing"},
+		{Text: "sample1", Workflow: "wf_5"}, {Text: "align", Starter: "user_nobody"},
+	} {
+		for page := 1; page <= 2; page++ {
 			var search, floor []time.Duration
-			found := 0
+			before, found := ids.Run(""), 0
+			if page == 2 {
+				list := searched(t, db, team, f, "")
+				if len(list) < 50 {
+					break
+				}
+				before = list[49].ID
+			}
 			for range 15 {
-				d, n := took(runs.Filter{Text: words})
-				f, _ := took(plain)
-				search, floor, found = append(search, d), append(floor, f), n
+				began := time.Now()
+				found = len(searched(t, db, team, f, before))
+				search = append(search, time.Since(began))
+				began = time.Now()
+				searched(t, db, team, failed, before)
+				floor = append(floor, time.Since(began))
 			}
 			slices.Sort(search)
 			slices.Sort(floor)
-			t.Logf("%-24q %2d found: median %8s, worst %8s; plain filter %8s; ratio %.2f", words, found, search[7].Round(10*time.Microsecond),
+			t.Logf("%-50s %2d found: median %8s, worst %8s; plain filter %8s; ratio %.2f", filterText(f, page), found, search[7].Round(10*time.Microsecond),
 				search[14].Round(10*time.Microsecond), floor[7].Round(10*time.Microsecond), float64(search[7])/float64(floor[7]))
 		}
-	})
+	}
+}
+
+func searched(t *testing.T, db *DB, team ids.Team, f runs.Filter, before ids.Run) []runs.Run {
+	t.Helper()
+	list, err := db.Runs(t.Context(), team, f, before, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func filterText(f runs.Filter, page int) string {
+	return strings.TrimSpace(fmt.Sprintf("%q %s %s %s %s page %d", f.Text, f.Status, f.Tag, f.Workflow, f.Starter, page))
 }
 
 // fillWithRuns gives a team many runs that have ended.

@@ -155,12 +155,14 @@ func hasWebhooks(table string) string {
 }
 
 // announce writes a message to each webhook that wants to know of an event of a
-// run, in the transaction of the event.
+// run, in the transaction of the event. It waits as long as the one before it that
+// could not be delivered, as those do that were there already: see moveLater.
 func (db *DB) announce(ctx context.Context, r runs.Run, seq int64, kind lifecycle.EventType, at time.Time) error {
 	_, err := db.changed(ctx, `
 		INSERT INTO webhook_deliveries (id, webhook_id, team_id, run_id, seq, type, payload, status, next_at, give_up_at, created_at)
 		SELECT CAST($1 AS TEXT) || w.id, w.id, w.team_id, CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS TEXT), 'pending',
-		       CAST($6 AS BIGINT), CAST($7 AS BIGINT), CAST($6 AS BIGINT)
+		       COALESCE((SELECT MAX(e.next_at) FROM webhook_deliveries e
+		           WHERE e.webhook_id = w.id AND e.run_id = $2 AND e.status = 'pending' AND e.seq < $3 AND e.next_at > $6), CAST($6 AS BIGINT)), CAST($7 AS BIGINT), CAST($6 AS BIGINT)
 		FROM webhooks w WHERE w.team_id = $8 AND w.enabled AND (w.events = '[]' OR REPLACE(w.events, $9, '') <> w.events)
 		ON CONFLICT (id) DO NOTHING`,
 		fmt.Sprintf("msg_%s_%d_", r.ID, seq), r.ID, seq, string(kind), string(webhooks.RunPayload(r, kind, at)), micros(at), micros(at.Add(webhooks.Patience)),

@@ -228,6 +228,42 @@ func TestLaterMessagesWaitWithTheOneThatHoldsThemBack(t *testing.T) {
 	})
 }
 
+// What happens to a run while an earlier message waits is not due before it, and
+// goes out as soon as that one does.
+func TestAMessageWrittenMeanwhileWaitsToo(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		fails := true
+		b.to.answer = func(message) (int, error) {
+			if fails {
+				return 500, nil
+			}
+			return 204, nil
+		}
+		r := b.submit()
+		b.drain()
+		b.clock.Pass(6 * time.Second)
+		b.drain() // the next attempt is in half a minute
+		b.cancel(r)
+		other := b.submit() // which waits for nobody
+		list, _, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 3 {
+			t.Fatalf("%+v %v", list, err)
+		}
+		for _, d := range list {
+			if waits := d.NextAt.After(b.clock.Now().Add(20 * time.Second)); waits == (d.Run == other.ID) {
+				t.Errorf("%s of %s is due at %s", d.Type, d.Run, d.NextAt)
+			}
+		}
+		fails = false
+		b.clock.Pass(31 * time.Second)
+		b.drain()
+		if got := b.to.types(); got != "run.queued run.queued run.queued run.queued run.cancelled" {
+			t.Error(got)
+		}
+	})
+}
+
 func TestAMessageThatCannotBeWrittenHoldsNothingBack(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		w := b.make()
