@@ -17,7 +17,7 @@ import (
 )
 
 // form is how an address looks.
-const form = "s3://bucket?endpoint=https://host:port&region=…, with &prefix=…, &access-key=… and &secret-key=… if needed"
+const form = "s3://bucket?endpoint=https://host:port&region=…, with &prefix=…, &access-key=… and &secret-key=… if needed, and &public-endpoint=https://host where clients reach it under another address"
 
 // retries of a request that can be repeated; the waits between them grow to a
 // second.
@@ -28,7 +28,8 @@ const retries = 4
 // and looks whether the bucket is there. Without an endpoint it is Amazon's.
 // Without access-key and secret-key, AWS_ACCESS_KEY_ID and
 // AWS_SECRET_ACCESS_KEY are used. Buckets are addressed by path, except where
-// the endpoint wants them in the host name.
+// the endpoint wants them in the host name. Clients are sent to the
+// public-endpoint, where there is one: the same server by another way.
 func Open(ctx context.Context, address string, now func() time.Time) (*Store, error) {
 	a, err := parse(address)
 	if err != nil {
@@ -38,23 +39,36 @@ func Open(ctx context.Context, address string, now func() time.Time) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	client, err := minio.NewCore(a.endpoint.Host, &minio.Options{
-		Creds: creds, Secure: a.endpoint.Scheme == "https", Region: a.region, MaxRetries: retries,
-	})
+	client, err := a.client(a.endpoint, creds)
 	if err != nil {
-		return nil, fmt.Errorf("the storage address: %w", err)
+		return nil, err
 	}
-	s := &Store{client: client, bucket: a.bucket, prefix: a.prefix, copied: copyPart, now: now}
+	public := client
+	if a.public != nil {
+		if public, err = a.client(a.public, creds); err != nil {
+			return nil, err
+		}
+	}
+	s := &Store{client: client, public: public, bucket: a.bucket, prefix: a.prefix, copied: copyPart, now: now}
 	if _, err := s.List(ctx, "", "", 1); err != nil {
 		return nil, a.explain(err)
 	}
 	return s, nil
 }
 
+func (a address) client(at *url.URL, creds *credentials.Credentials) (*minio.Core, error) {
+	c, err := minio.NewCore(at.Host, &minio.Options{Creds: creds, Secure: at.Scheme == "https", Region: a.region, MaxRetries: retries})
+	if err != nil {
+		return nil, fmt.Errorf("the storage address: %w", err)
+	}
+	return c, nil
+}
+
 // address is a storage address, taken apart.
 type address struct {
 	bucket, region, prefix string
 	endpoint               *url.URL
+	public                 *url.URL // nil where it is the endpoint
 	accessKey, secretKey   string
 }
 
@@ -69,10 +83,10 @@ func parse(text string) (address, error) {
 		return address{}, fmt.Errorf("the storage address is not of the form %s", form)
 	}
 	a := address{bucket: u.Host}
-	endpoint := "https://s3.amazonaws.com"
+	endpoint, public := "https://s3.amazonaws.com", ""
 	fields := map[string]*string{
 		"endpoint": &endpoint, "region": &a.region, "prefix": &a.prefix,
-		"access-key": &a.accessKey, "secret-key": &a.secretKey,
+		"access-key": &a.accessKey, "secret-key": &a.secretKey, "public-endpoint": &public,
 	}
 	for name, values := range q {
 		field, ok := fields[name]
@@ -81,15 +95,21 @@ func parse(text string) (address, error) {
 		}
 		*field = values[0]
 	}
-	return a.check(endpoint)
+	return a.check(endpoint, public)
 }
 
-func (a address) check(endpoint string) (address, error) {
+func (a address) check(endpoint, public string) (address, error) {
 	var err error
-	a.endpoint, err = url.Parse(endpoint)
-	if err != nil || (a.endpoint.Scheme != "http" && a.endpoint.Scheme != "https") || a.endpoint.Host == "" ||
-		strings.Trim(a.endpoint.Path, "/") != "" {
-		return address{}, errors.New("the endpoint in the storage address is not of the form http(s)://host:port")
+	if a.endpoint, err = origin("endpoint", endpoint); err != nil {
+		return address{}, err
+	}
+	if public != "" {
+		if a.public, err = origin("public-endpoint", public); err != nil {
+			return address{}, err
+		}
+		if a.region == "" { // it would be asked for there, and we may not reach it
+			return address{}, errors.New("the storage address has a public-endpoint, and needs a region with it")
+		}
 	}
 	if a.prefix = strings.Trim(a.prefix, "/"); a.prefix != "" {
 		if err := objects.CheckKey(a.prefix); err != nil {
@@ -98,6 +118,14 @@ func (a address) check(endpoint string) (address, error) {
 		a.prefix += "/"
 	}
 	return a, nil
+}
+
+func origin(name, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("the %s in the storage address is not of the form http(s)://host:port", name)
+	}
+	return u, nil
 }
 
 func (a address) credentials() (*credentials.Credentials, error) {

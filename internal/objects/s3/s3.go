@@ -35,6 +35,7 @@ const (
 // Store is a bucket, or what is below a prefix in it.
 type Store struct {
 	client *minio.Core
+	public *minio.Core // signs addresses for clients
 	bucket string
 	prefix string // empty, or ending in a slash
 	copied int64  // bytes that the server is asked to copy with one request
@@ -44,7 +45,7 @@ type Store struct {
 // Origins are where the addresses lead that it signs: the server itself, or
 // the bucket's own name there.
 func (s *Store) Origins() []string {
-	u := s.client.EndpointURL()
+	u := s.public.EndpointURL()
 	return []string{u.Scheme + "://" + u.Host, u.Scheme + "://" + s.bucket + "." + u.Host}
 }
 

@@ -204,6 +204,7 @@ func TestAnAddressThatMakesNoSenseIsRefused(t *testing.T) {
 		"", "bucket", "s3://", "https://bucket?region=x", "s3://bucket/folder", "s3://user:hidden@bucket",
 		"s3://bucket?endpoint=127.0.0.1:7070", "s3://bucket?endpoint=ftp://host", "s3://bucket?endpoint=http://host/path",
 		"s3://bucket?regoin=x", "s3://bucket?region=a&region=b", "s3://bucket?prefix=../a", "s3://bucket?secret-key=hidden;x",
+		"s3://bucket?region=x&public-endpoint=files.example", "s3://bucket?public-endpoint=https://files.example",
 	} {
 		_, err := Open(t.Context(), address, time.Now)
 		if err == nil || strings.Contains(err.Error(), "hidden") {
@@ -228,6 +229,40 @@ func TestCredentialsMayComeFromTheEnvironment(t *testing.T) {
 	right.RawQuery = q.Encode()
 	if _, err := Open(t.Context(), right.String(), time.Now); err != nil {
 		t.Error(err)
+	}
+}
+
+// Clients come by another name, such as a proxy's, which their signatures cover.
+func TestClientsMayHaveAnAddressOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	right := server(t)
+	s, err := Open(t.Context(), with(with(right, "prefix", "t-"+rand.Text()), "public-endpoint", "https://files.example").String(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Origins()[0]; got != "https://files.example" {
+		t.Error(got)
+	}
+	if _, err := s.Put(t.Context(), "a/k", "text/csv", strings.NewReader("inside"), 6); err != nil {
+		t.Fatal(err)
+	}
+	address, err := s.PresignGet(t.Context(), objects.Download{Key: "a/k", Name: "k.csv", ContentType: "text/csv", Expires: time.Now().Add(time.Minute)})
+	if err != nil || !strings.HasPrefix(address, "https://files.example/") {
+		t.Fatal(address, err)
+	}
+	endpoint := right.Query().Get("endpoint")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+strings.TrimPrefix(address, "https://files.example"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "files.example" // as a proxy passes it on
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "inside" {
+		t.Errorf("%s %v", text, err)
 	}
 }
 

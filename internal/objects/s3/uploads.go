@@ -52,7 +52,7 @@ func (s *Store) presign(ctx context.Context, method, name string, expires time.T
 	if life < time.Second {
 		return "", fault.Invalid("a link that lives for less than a second is of no use")
 	}
-	u, err := s.client.PresignHeader(ctx, method, s.bucket, name, life, q, h)
+	u, err := s.public.PresignHeader(ctx, method, s.bucket, name, life, q, h)
 	if err != nil {
 		return "", err
 	}
