@@ -28,6 +28,7 @@ type adminCommand struct {
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
 	Mail      operate.Mail     `cmd:"" help:"Mail: test."`
 	Status    operate.Status   `cmd:"" help:"Say how the installation does: queue, files, chores, requests that failed."`
+	Ready     operate.Ready    `cmd:"" help:"Ask a server or worker whether it answers; for health checks of containers."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
 	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
