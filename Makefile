@@ -83,8 +83,9 @@ deb: web ## Write a Debian package for this machine to bin/packages
 release: web ## Write programs for Linux and macOS to bin/release, with SBOM, checksums and changelog
 	VERSION=$(VERSION) scripts/make-release bin/release
 
-test-deploy: setup-test image deb ## Test what is deployed: images and packages that run, alerts that Prometheus reads
+test-deploy: setup-test image deb ## Test what is deployed: images and packages that run, the compose file, the chart, alerts
 	go -C tools/rules test -count=1 ./...
+	MILLRACE_TEST_PROGRAM=$(CURDIR)/bin/programs/millrace-linux-$(shell go env GOARCH) scripts/with-postgres scripts/with-s3 scripts/with-caddy go -C tools/deploy test -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
 	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' go test -vet=off -count=1 -run TestThePackageComesAndGoes ./deploy
 	scripts/with-postgres scripts/with-s3 scripts/with-earlier go test -vet=off -count=1 -run TestARollingUpgrade ./cmd/millrace
@@ -112,7 +113,7 @@ test-python: setup-test build ## Check and test the Python packages against the 
 
 test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
-	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace'
+	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace && go -C tools/deploy test -count=1 -run Cluster ./...'
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/with-uv scripts/attack
@@ -158,6 +159,7 @@ format: $(GOFUMPT)
 vet:
 	go vet ./...
 	go -C bench vet ./...
+	go -C tools/rules vet ./...
 
 lint: $(STATICCHECK)
 	$(STATICCHECK) ./...
