@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bufio"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -71,6 +72,14 @@ func TestTheSameProgramsMakeTheSameImage(t *testing.T) {
 		if err := validate.Image(here(t, index)); err != nil {
 			t.Error(recipe, err)
 		}
+	}
+}
+
+func TestTheImageTrustsAuthoritiesOfTheModule(t *testing.T) {
+	t.Parallel()
+	pool, n := x509.NewCertPool(), strings.Count(authorities(), "BEGIN CERTIFICATE")
+	if n < 100 || !pool.AppendCertsFromPEM([]byte(authorities())) {
+		t.Errorf("%d authorities", n)
 	}
 }
 

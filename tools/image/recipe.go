@@ -30,7 +30,7 @@ type file struct {
 	text string
 }
 
-// certificates is where Debian's ca-certificates and most others keep them.
+// certificates is where Go, and most others, look for them.
 const certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 var recipes = map[string]recipe{
@@ -91,11 +91,7 @@ func (r recipe) content(o order, p program) ([]byte, error) {
 	}
 	files := append([]file{}, r.files...)
 	if r.certificates {
-		trusted, err := os.ReadFile(certificates)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{name: certificates[1:], mode: 0o644, text: string(trusted)})
+		files = append(files, file{name: certificates[1:], mode: 0o644, text: authorities()})
 	}
 	files = append(files, file{name: o.Recipe, mode: 0o755, text: string(text)})
 	var b bytes.Buffer
