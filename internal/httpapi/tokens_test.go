@@ -52,6 +52,10 @@ func TestScopesNarrowEveryRoute(t *testing.T) {
 			}
 		}
 	}
+	// An export is whole, whatever the token may read besides.
+	if r := w.call("GET", "/api/account/data", "", bearer(tokens[access.ScopeAdmin]), in).want(200); !strings.Contains(r.body, `"complete":true`) {
+		t.Error(r.body)
+	}
 	// In the editor a token without `write` only reads.
 	wf := w.fill("{wf}", host)
 	if r := w.call("POST", "/api/collab/token", `{"workflowId":"`+wf+`"}`, bearer(tokens[access.ScopeRead]), in).want(200); r.text("data", "role") != "viewer" {
