@@ -112,20 +112,80 @@ func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(body, &fields) == nil {
 		for _, name := range SortedKeys(fields) {
-			one, err := json.Marshal(map[string]jsontext.Value{name: fields[name]})
-			if err != nil {
-				continue
-			}
-			var v T
-			if err := json.Unmarshal(one, &v, strictly); err != nil {
-				wrong = append(wrong, Problem(err))
-			}
+			wrong = append(wrong, problemsOfField[T](name, fields[name])...)
 		}
 	}
 	if len(wrong) == 0 {
 		wrong = append(wrong, Problem(first))
 	}
 	return wrong
+}
+
+// mostProblems bounds how often one field is tried.
+const mostProblems = 50
+
+// problemsOfField takes out of a field what is wrong, until the rest is right.
+func problemsOfField[T any](name string, value jsontext.Value) (wrong []fault.Detail) {
+	var rest any
+	if json.Unmarshal(value, &rest) != nil {
+		return nil
+	}
+	field := map[string]any{name: rest}
+	for len(wrong) < mostProblems {
+		text, err := json.Marshal(field, json.Deterministic(true))
+		if err != nil {
+			return wrong
+		}
+		var v T
+		if err = json.Unmarshal(text, &v, strictly); err == nil {
+			return wrong
+		}
+		wrong = append(wrong, Problem(err))
+		e, ok := errors.AsType[*json.SemanticError](err)
+		if !ok || !takeOut(field, e.JSONPointer, errors.Is(err, json.ErrUnknownName)) {
+			return wrong
+		}
+	}
+	return wrong
+}
+
+// takeOut removes a member, or puts null in its place, which every type takes.
+// It reports whether that changed anything.
+func takeOut(in any, at jsontext.Pointer, whole bool) bool {
+	last, parent := at.LastToken(), at.Parent()
+	for token := range parent.Tokens() {
+		in = memberOf(in, token)
+	}
+	if memberOf(in, last) == nil && !whole {
+		return false
+	}
+	switch in := in.(type) {
+	case map[string]any:
+		if in[last] = nil; whole {
+			delete(in, last)
+		}
+		return true
+	case []any:
+		i, err := strconv.Atoi(last)
+		if err != nil || i < 0 || i >= len(in) {
+			return false
+		}
+		in[i] = nil
+		return true
+	}
+	return false
+}
+
+func memberOf(of any, token string) any {
+	switch of := of.(type) {
+	case map[string]any:
+		return of[token]
+	case []any:
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(of) {
+			return of[i]
+		}
+	}
+	return nil
 }
 
 // Problem says in plain words what the decoder did not like.

@@ -46,3 +46,30 @@ func holds(t *testing.T, body []byte, decode func() (any, error)) {
 		t.Errorf("%q is refused with %v", body, err)
 	}
 }
+
+func TestARefusedBodySaysAllThatIsWrongWithIt(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"compute":{"vcpu":"x","ramGb":1.5,"gpu":1},"zz":1,"resourceProfile":4}`: "compute.gpu compute.ramGb compute.vcpu resourceProfile zz",
+		`{"compute":[1]}`: "compute",
+		`[]`:              "",
+	} {
+		_, err := Decode[api.EstimateRequest](&Exchange{Body: []byte(body)})
+		e, ok := errors.AsType[*fault.Error](err)
+		if !ok {
+			t.Errorf("%s: %v", body, err)
+			continue
+		}
+		var paths []string
+		for _, d := range e.Details {
+			paths = append(paths, d.Path)
+		}
+		if got := strings.Join(paths, " "); got != want {
+			t.Errorf("%s: problems of %q, want %q", body, got, want)
+		}
+	}
+	_, err := Decode[api.SetBudgets](&Exchange{Body: []byte(`{"budgets":[{"limit":"a","zz":1},{"hard":1},{"alertAt":[1,"b","c"]}]}`)})
+	if e, ok := errors.AsType[*fault.Error](err); !ok || len(e.Details) != 5 {
+		t.Errorf("%+v", err)
+	}
+}
