@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -119,6 +120,34 @@ func TestAnIDThatNobodyGaveNamesNothing(t *testing.T) {
 	} {
 		if got := h.call("DELETE", path, "", bearer(ada.token)); got.status != want {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
+
+func TestEverythingThatIsWrongIsSaidWithItsPlace(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	run := h.finished(ada)
+	for request, want := range map[string]string{
+		`POST /api/files/presign {}`:                                      "contentType filename size",
+		`POST /api/files/delete {}`:                                       "key source",
+		`POST /api/billing/estimate {"compute":{"vcpu":"a","ramGb":1.5}}`: "compute.ramGb compute.vcpu",
+		`POST /api/runs/` + run + `/retry {"definition":"newer"}`:         "definition",
+		`POST /api/runs/` + run + `/retry {"only":[]}`:                    "only",
+		`GET /api/runs/` + run + `/outputs?all=perhaps`:                   "all",
+		`GET /api/dashboard/usage?days=365`:                               "days",
+		`PUT /api/notifications {"ids":["a\u0000"]}`:                      "ids[0]",
+	} {
+		method, rest, _ := strings.Cut(request, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		var places []string
+		for _, d := range h.call(method, path, body, bearer(ada.token)).want(400).at("details").([]any) {
+			places = append(places, d.(map[string]any)["path"].(string))
+		}
+		slices.Sort(places)
+		if got := strings.Join(places, " "); got != want {
+			t.Errorf("%s: %q, want %q", request, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,10 +47,10 @@ type Grant struct {
 // Grant gives a team credits that do not expire.
 func (s *Service) Grant(ctx context.Context, g Grant) error {
 	if g.Credits == 0 || g.Credits > mostCredits || g.Credits < -mostCredits {
-		return fault.Invalid("credits: must be between -1,000,000,000 and 1,000,000,000, and not 0")
+		return wrong("credits", "must be between -1,000,000,000 and 1,000,000,000, and not 0")
 	}
 	if g.Reason = strings.TrimSpace(g.Reason); utf8.RuneCountInString(g.Reason) > longestReason {
-		return fault.Invalid("reason: at most %d characters", longestReason)
+		return wrong("reason", "has at most %d characters", longestReason)
 	}
 	if g.Reason == "" {
 		g.Reason = "granted by the operator"
@@ -57,10 +58,16 @@ func (s *Service) Grant(ctx context.Context, g Grant) error {
 	return s.Changes.GrantTo(ctx, g, s.Now())
 }
 
+// wrong is what is wrong with one field.
+func wrong(field, format string, args ...any) error {
+	d := fault.Detail{Path: field, Message: fmt.Sprintf(format, args...)}
+	return fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
+}
+
 // SetPlan puts a team on one of the plans.
 func (s *Service) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan) error {
 	if _, ok := s.Catalog.Terms(plan); !ok {
-		return fault.Invalid("plan: there is none of this name; the plans are %v", s.Catalog.PlanNames())
+		return wrong("plan", "is none of the plans, %v", s.Catalog.PlanNames())
 	}
 	return s.Changes.PutOnPlan(ctx, team, plan, s.Now())
 }

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"fmt"
 	"math"
 	"time"
 	"unicode/utf8"
@@ -98,7 +99,7 @@ func UsageOut(e billing.Entry) api.UsageEvent {
 func (a *API) DashboardUsage(x *kernel.Exchange) (kernel.Answer, error) {
 	days, err := kernel.Number(x.Request, "days", 1, 180, 30)
 	if err != nil {
-		return kernel.Answer{}, err
+		return kernel.Answer{}, kernel.Wrong("days", "must be 7, 30, 90 or 180")
 	}
 	series, err := a.Billing.Dashboard(x.Context(), x.Caller, days)
 	if err != nil {
@@ -158,7 +159,7 @@ func (a *API) EstimateCost(x *kernel.Exchange) (kernel.Answer, error) {
 		q.Profile = string(*in.ResourceProfile)
 	}
 	if q.Executor = kernel.OrEmpty(in.Executor); utf8.RuneCountInString(q.Executor) > maxExecutorName {
-		return kernel.Answer{}, fault.Invalid("executor has at most %d characters", maxExecutorName)
+		return kernel.Answer{}, kernel.Wrong("executor", fmt.Sprintf("has at most %d characters", maxExecutorName))
 	}
 	if q.Tags = kernel.Listed(in.Tags); q.Tags != nil {
 		var wrong []fault.Detail

@@ -67,13 +67,16 @@ func (a *API) DeleteFile(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	var wrong []fault.Detail
+	if in.Key == "" {
+		wrong = append(wrong, fault.Detail{Path: "key", Message: "is missing"})
+	}
 	source := files.Source(in.Source)
 	if source != files.FromUpload && source != files.FromRun {
-		d := fault.Detail{Path: "source", Message: "is neither upload nor output"}
-		return kernel.Answer{}, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
+		wrong = append(wrong, fault.Detail{Path: "source", Message: "is neither upload nor output"})
 	}
-	if err := kernel.Required("key", in.Key); err != nil {
-		return kernel.Answer{}, err
+	if len(wrong) > 0 {
+		return kernel.Answer{}, fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
 	}
 	if !kernel.Printable(in.Key) {
 		return kernel.Answer{}, fault.NotFound("no such file")

@@ -64,21 +64,25 @@ func whole[N int | int64](in *jsontext.Decoder, n *N) error {
 
 var errNotWhole = errors.New("not a whole number in range")
 
-// numbersGiven refuses a body without a number that it must have. Absent text
-// is empty, and what is wrong with that the rooms say along with all else; but
-// zero is a number like any other.
+// numbersGiven refuses a body without a number that it must have, and names
+// what else it lacks. Absent text is empty, and what is wrong with that the
+// rooms say along with all else; but zero is a number like any other.
 func numbersGiven(v any, body []byte) error {
 	var wrong []fault.Detail
+	noNumber := false
 	s := reflect.ValueOf(v)
 	for i := range s.NumField() {
-		if tag := s.Type().Field(i).Tag.Get("json"); s.Field(i).CanInt() && s.Field(i).IsZero() && !strings.Contains(tag, ",") {
-			var fields map[string]jsontext.Value
-			if err := json.Unmarshal(body, &fields); err != nil || len(fields[tag]) == 0 || fields[tag].Kind() == jsontext.KindNull {
-				wrong = append(wrong, fault.Detail{Path: tag, Message: "is missing"})
-			}
+		tag, number := s.Type().Field(i).Tag.Get("json"), s.Field(i).CanInt()
+		if !s.Field(i).IsZero() || strings.Contains(tag, ",") || !number && s.Field(i).Kind() != reflect.String {
+			continue
+		}
+		var fields map[string]jsontext.Value
+		if err := json.Unmarshal(body, &fields); err != nil || len(fields[tag]) == 0 || fields[tag].Kind() == jsontext.KindNull {
+			wrong = append(wrong, fault.Detail{Path: tag, Message: "is missing"})
+			noNumber = noNumber || number
 		}
 	}
-	if len(wrong) > 0 {
+	if noNumber {
 		return fault.Problems(wrong, "%s", Sentence(wrong[0]))
 	}
 	return nil

@@ -3,9 +3,9 @@ package notifications
 
 import (
 	"github.com/millrace/millrace/api"
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/notifications"
+	"strconv"
 )
 
 // API is the part of the HTTP API that this room serves.
@@ -62,12 +62,12 @@ func (a *API) MarkRead(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	if in.Ids != nil && len(*in.Ids) == 0 {
-		return kernel.Answer{}, fault.Invalid("ids: name at least one, or leave them out")
+		return kernel.Answer{}, kernel.Wrong("ids", "must name at least one, or be left out")
 	}
 	list := kernel.Listed(in.Ids)
-	for _, id := range list {
+	for i, id := range list {
 		if !kernel.Printable(id) {
-			return kernel.Answer{}, fault.Invalid("ids: one of them is no id")
+			return kernel.Answer{}, kernel.Wrong("ids["+strconv.Itoa(i)+"]", "is no id")
 		}
 	}
 	n, err := a.Notifications.MarkRead(x.Context(), x.Caller, list, in.All != nil && *in.All)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -212,13 +213,13 @@ func (a *API) retryOf(x *kernel.Exchange) (n runs.New, err error) {
 	n.Custom = custom(in.Compute)
 	if d := in.Definition; d != nil {
 		if !d.Valid() {
-			return n, fault.Invalid("definition: must be `same` or `current`")
+			return n, kernel.Wrong("definition", "must be `same` or `current`")
 		}
 		n.Current = *d == api.RetryRunDefinitionCurrent
 	}
 	if in.Only != nil {
 		if n.Only = in.Only; len(n.Only) == 0 || len(n.Only) > maxOnly {
-			return n, fault.Invalid("only: must name 1 to %d nodes", maxOnly)
+			return n, kernel.Wrong("only", fmt.Sprintf("must name 1 to %d nodes", maxOnly))
 		}
 	}
 	if in.Parameters != nil {
@@ -364,7 +365,7 @@ func (a *API) ListOutputs(x *kernel.Exchange) (kernel.Answer, error) {
 	params := x.Request.URL.Query()
 	q.All, q.Node = params.Get("all") == "true", params.Get("nodeId")
 	if all := params.Get("all"); all != "" && all != "false" && !q.All {
-		return kernel.Answer{}, fault.Invalid("all: must be true or false")
+		return kernel.Answer{}, kernel.Wrong("all", "must be true or false")
 	}
 	list, next, err := a.Runs.Outputs(x.Context(), x.Caller, RunID(x), q)
 	if err != nil {

@@ -96,7 +96,7 @@ func (a *API) sweepTable(x *kernel.Exchange) (runs.SweepTable, []string, error) 
 	var chosen []string
 	if text := x.Request.URL.Query().Get("outputs"); text != "" {
 		if !kernel.Printable(text) {
-			return runs.SweepTable{}, nil, fault.Invalid("outputs: must be names such as align.score, with commas between them")
+			return runs.SweepTable{}, nil, kernel.Wrong("outputs", "must be names such as align.score, with commas between them")
 		}
 		chosen = strings.Split(text, ",")
 	}

@@ -598,6 +598,10 @@ func TestATriggersTargetIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, pointer := range []string{"n", "/a~2", "/a~"} {
+			_, _, err := b.CreateTrigger(ctx, b.owner, w.ID, schedules.NewTrigger{Map: map[string]string{"n": pointer}})
+			storetest.Refused(t, "the pointer "+pointer, err, fault.KindInvalid)
+		}
 		for _, workflow := range []ids.Workflow{b.workflow, w.ID} {
 			for url, connection := range map[string]ids.Connection{"s3://bucket/a/": "conn_other", "https://bucket": "conn_own", "s3://bucket/b/": ""} {
 				_, _, err := b.CreateTrigger(ctx, b.owner, workflow, schedules.NewTrigger{Given: schedules.Given{OutputTo: &outputto.Target{URL: url, Connection: connection}}})

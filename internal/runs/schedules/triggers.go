@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
 )
+
+// badEscape is a tilde that escapes nothing, which RFC 6901 has no meaning for.
+var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 // TriggerPrefix begins the token of every trigger.
 const TriggerPrefix = "mrh_"
@@ -105,7 +109,7 @@ func (s *Service) CreateTrigger(ctx context.Context, caller access.Caller, workf
 		}
 	}
 	if wrong := in.problems(); len(wrong) > 0 {
-		return Trigger{}, "", fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+		return Trigger{}, "", fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	if in.Action == ActionRefresh && !in.Git {
 		return Trigger{}, "", fault.Conflict("this workflow does not come from Git, so there is nothing to refresh").WithCode("not_from_git")
@@ -148,7 +152,7 @@ func (in NewTrigger) problems() (wrong []fault.Detail) {
 		note("map", fmt.Sprintf("names more than %d parameters", maxMapped))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Map)) {
-		if p := in.Map[name]; len(p) > maxPointer || p != "" && p[0] != '/' {
+		if p := in.Map[name]; len(p) > maxPointer || p != "" && p[0] != '/' || badEscape.MatchString(p) {
 			note("map."+name, "must be a JSON pointer, such as /release/tag_name")
 		}
 		if len(wrong) > maxMapped {

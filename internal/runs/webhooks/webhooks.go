@@ -234,7 +234,7 @@ func (s *Service) Preview(caller access.Caller, f templates.Format, template str
 	}
 	body, err = templates.Render(f, template, s.sender.base, RunPayload(r, lifecycle.RunFailed, now))
 	if err != nil {
-		return nil, "", fault.Invalid("template: %s", err)
+		return nil, "", fault.Problems([]fault.Detail{{Path: "template", Message: err.Error()}}, "template: %s", err)
 	}
 	return body, cmp.Or(template, templates.Recipe(f)), nil
 }
