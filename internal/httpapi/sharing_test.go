@@ -114,6 +114,8 @@ func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
 	for _, other := range []string{h.runnable(ada), h.runnable(eve), "wf_none"} {
 		h.call("POST", "/api/runs", `{"workflowId":"`+other+`"}`, bearer(token)).want(403)
 	}
+	h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(token), header("X-Team-Id", string(eve.team))).wantCode(403, "not_a_member")
+	h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(token), header("X-Team-Id", string(ada.team))).want(202)
 	viewer := h.shareOf(ada, wf, "viewer").text("data", "token")
 	h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(viewer)).want(403)
 	if joined := h.enter(viewer).want(200); joined.at("data", "runToken") != nil {

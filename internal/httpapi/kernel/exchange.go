@@ -169,6 +169,9 @@ func (x *Exchange) place() error {
 		if !x.Route.Guests {
 			return fault.Forbidden("a share link's token can only start runs of its workflow: sign in for anything else")
 		}
+		if team := x.Request.Header.Get("X-Team-Id"); team != "" && ids.Team(team) != x.Caller.Team {
+			return fault.Forbidden("the share link is not of the team that X-Team-Id names").WithCode("not_a_member")
+		}
 		return x.Caller.Must(x.Route.May)
 	}
 	if x.Route.Who == Operator {
