@@ -3882,6 +3882,7 @@ type ShardAttemptStatus string
 
 // Shards defines model for Shards.
 type Shards struct {
+	// Done How many have ended, those that failed among them.
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
 	Total  int `json:"total"`

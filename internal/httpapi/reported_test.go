@@ -45,6 +45,9 @@ func TestAReportedRunIsARun(t *testing.T) {
 		if run.text("kind") != "reported" || run.text("engine") != "snakemake" || run.text("status") != "running" || run.at("creditsUsed") != 0.0 || run.text("logs") != "hello\n" {
 			t.Error(run.body)
 		}
+		if s := run.at("nodes").([]any)[0].(map[string]any)["shards"].(map[string]any); s["done"] != 1.0 || s["failed"] != 1.0 {
+			t.Error("a task that failed has not ended:", run.body)
+		}
 		if nodes := run.at("nodes").([]any); len(nodes) != 2 || nodes[0].(map[string]any)["status"] != "failed" || nodes[1].(map[string]any)["status"] != "pending" {
 			t.Error(run.body)
 		}

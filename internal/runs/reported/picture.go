@@ -203,7 +203,7 @@ func (n *Node) Row() runs.Node {
 	total := n.Counts.total()
 	r := runs.Node{
 		ID: n.ID, Name: n.Name, State: n.State, Attempt: n.Attempt, PeakMemory: n.Peak, CPU: n.CPU, StartedAt: n.StartedAt,
-		Shards: &total, ShardsDone: n.Counts[done] + n.Counts[reused] + n.Counts[ignored], ShardsFailed: n.Counts[failed],
+		Shards: &total, ShardsDone: n.Counts[done] + n.Counts[reused] + n.Counts[ignored] + n.Counts[failed], ShardsFailed: n.Counts[failed],
 		Cached: total > 0 && n.Counts[reused] == total,
 	}
 	if n.State == lifecycle.NodeFailed {

@@ -5276,6 +5276,7 @@ export interface components {
         };
         Shards: {
             total: number;
+            /** @description How many have ended, those that failed among them. */
             done: number;
             failed: number;
         };

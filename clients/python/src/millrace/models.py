@@ -2106,6 +2106,9 @@ class Shards(Model):
     )
     total: int
     done: int
+    """
+    How many have ended, those that failed among them.
+    """
     failed: int
 
 
