@@ -184,6 +184,9 @@ func TestATopUpInTheSandbox(t *testing.T) {
 		if r := h.call("GET", "/api/billing/credits", "", as); r.at("topUpCredits") != 5000.0 || r.at("remaining") != 5500.0 {
 			t.Errorf("%s", r.body)
 		}
+		if r := h.call("GET", "/api/billing/usage?limit=1", "", as).want(200); r.at("data").([]any)[0].(map[string]any)["actor"].(map[string]any)["name"] != "Ada" {
+			t.Errorf("%s", r.body)
+		}
 		invoices := h.call("GET", "/api/billing/invoices", "", as).want(200).at("data").([]any)
 		if len(invoices) != 1 {
 			t.Fatalf("%v", invoices)

@@ -45,6 +45,7 @@ func (db *DB) OpenedCheckout(ctx context.Context, order, session string, r *acce
 // orderRow is an order with what is known and booked of it.
 type orderRow struct {
 	billing.Purchase
+	buyerName string
 	refunded  int64
 	dispute   string
 	disputeAt int64
@@ -53,7 +54,7 @@ type orderRow struct {
 }
 
 const order = `
-	SELECT o.id, o.team_id, t.name, o.buyer_id, u.email, o.package_index, o.package_name, o.credits, o.amount, o.currency,
+	SELECT o.id, o.team_id, t.name, o.buyer_id, u.name, u.email, o.package_index, o.package_name, o.credits, o.amount, o.currency,
 	       o.secret_hash, o.session_id, o.state, o.created_at, o.expires_at, o.paid_at,
 	       o.refunded, o.dispute, o.dispute_at, o.booked, o.bookings
 	FROM orders o
@@ -66,7 +67,7 @@ func (db *DB) orderRow(ctx context.Context, where string, arg any) (orderRow, er
 	var created, expires int64
 	var paid sql.NullInt64
 	err := db.q.QueryRowContext(ctx, order+where, arg).
-		Scan(&o.ID, &o.Team, &o.TeamName, &o.Buyer, &o.BuyerEmail, &o.Package.Index, &o.Package.Name, &o.Package.Credits,
+		Scan(&o.ID, &o.Team, &o.TeamName, &o.Buyer, &o.buyerName, &o.BuyerEmail, &o.Package.Index, &o.Package.Name, &o.Package.Credits,
 			&o.Package.AmountMinor, &o.Package.Currency, &o.SecretHash, &o.Session, &o.State, &created, &expires, &paid,
 			&o.refunded, &o.dispute, &o.disputeAt, &o.booked, &o.bookings)
 	o.CreatedAt, o.ExpiresAt = fromMicros(created), fromMicros(expires)
@@ -187,7 +188,7 @@ func (db *DB) bookOrder(ctx context.Context, p *teamBalance, o orderRow, now tim
 	}
 	e := billing.Entry{
 		Type: billing.TopUpEntry, Source: "order", SourceID: fmt.Sprintf("%s/%d", o.ID, o.bookings+1), CreatedAt: now,
-		Actor: billing.Actor{Type: "user", ID: string(o.Buyer), Name: o.BuyerEmail}, Description: "top-up: " + o.Package.Name,
+		Actor: billing.Actor{Type: "user", ID: string(o.Buyer), Name: o.buyerName}, Description: "top-up: " + o.Package.Name,
 	}
 	if change < 0 {
 		e.Type, e.Description = billing.RefundEntry, "money returned for "+o.Package.Name
