@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/store/freshtest"
 )
 
 // stays are tables that hold nothing of a team, or what is stated to outlive
@@ -32,13 +32,7 @@ func eachMigrated(t *testing.T, test func(t *testing.T, url string, pool *sql.DB
 		test(t, url, pool)
 	}
 	t.Run("sqlite", func(t *testing.T) { run(t, filepath.Join(t.TempDir(), "m.db")) })
-	t.Run("postgres", func(t *testing.T) {
-		server := os.Getenv("MILLRACE_TEST_POSTGRES")
-		if server == "" {
-			t.Skip("MILLRACE_TEST_POSTGRES is not set: `make test` starts a server")
-		}
-		run(t, freshDatabase(t, server))
-	})
+	t.Run("postgres", func(t *testing.T) { run(t, freshtest.Empty(t)) })
 }
 
 // Every table is on one list or the other: who adds one decides what erasing a

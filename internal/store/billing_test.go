@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,30 +18,26 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/store/freshtest"
 )
 
 // These tests look inside a transaction, so they open databases themselves.
+var databases = freshtest.New(Migrate)
+
 func eachLedger(t *testing.T, test func(t *testing.T, db *DB)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, openLedger(t, filepath.Join(t.TempDir(), "m.db")))
+		test(t, openLedger(t, databases.SQLite(t)))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		server := os.Getenv("MILLRACE_TEST_POSTGRES")
-		if server == "" {
-			t.Skip("MILLRACE_TEST_POSTGRES is not set: `make test` starts a server")
-		}
-		test(t, openLedger(t, freshDatabase(t, server)))
+		test(t, openLedger(t, databases.Postgres(t)))
 	})
 }
 
 func openLedger(t *testing.T, url string) *DB {
 	t.Helper()
-	if _, err := Migrate(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
 	db, err := Open(t.Context(), Options{URL: url, SecretKey: "a secret key for tests only"})
 	if err != nil {
 		t.Fatal(err)

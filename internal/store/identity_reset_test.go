@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -38,11 +37,7 @@ func (l *listening) QueryRowContext(ctx context.Context, query string, args ...a
 
 func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "m.db")
-	if _, err := Migrate(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
-	db, err := Open(t.Context(), Options{URL: path, SecretKey: "a key of the tests that is long enough"})
+	db, err := Open(t.Context(), Options{URL: databases.SQLite(t), SecretKey: "a key of the tests that is long enough"})
 	if err != nil {
 		t.Fatal(err)
 	}

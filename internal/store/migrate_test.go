@@ -1,27 +1,23 @@
 package store
 
 import (
-	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/millrace/millrace/internal/store/freshtest"
 )
 
 // Both databases end with the same tables and columns, and every migration
 // runs over tables that have rows in them.
 func TestBothDatabasesMigrateAlikeWithRowsInEveryTable(t *testing.T) {
 	lite := schemaOf(t, filepath.Join(t.TempDir(), "m.db"))
-	server := os.Getenv("MILLRACE_TEST_POSTGRES")
-	if server == "" {
-		t.Skip("MILLRACE_TEST_POSTGRES is not set: `make test` starts a server")
-	}
-	post := schemaOf(t, freshDatabase(t, server))
+	post := schemaOf(t, freshtest.Empty(t))
 	if diff := cmp.Diff(lite, post); diff != "" {
 		t.Errorf("SQLite and PostgreSQL differ:\n%s", diff)
 	}
@@ -96,25 +92,4 @@ func tablesOf(t *testing.T, pool *sql.DB, url string) (tables []string) {
 		tables = append(tables, name)
 	}
 	return tables
-}
-
-// freshDatabase is an empty one until the test ends.
-func freshDatabase(t *testing.T, server string) string {
-	t.Helper()
-	name := "s_" + strings.ToLower(rand.Text())
-	asAdmin(t, server, "CREATE DATABASE "+name)
-	t.Cleanup(func() { asAdmin(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
-	return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
-}
-
-func asAdmin(t *testing.T, server, statement string) {
-	t.Helper()
-	admin, err := sql.Open("pgx", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	if _, err := admin.Exec(statement); err != nil {
-		t.Fatal(err)
-	}
 }

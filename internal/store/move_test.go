@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,15 +15,8 @@ import (
 
 // Every table goes from SQLite to PostgreSQL with every value; all, or nothing.
 func TestEveryRowMovesToPostgres(t *testing.T) {
-	server := os.Getenv("MILLRACE_TEST_POSTGRES")
-	if server == "" {
-		t.Skip("MILLRACE_TEST_POSTGRES is not set: `make test` starts a server")
-	}
-	from, to := filepath.Join(t.TempDir(), "m.db"), freshDatabase(t, server)
+	from, to := filepath.Join(t.TempDir(), "m.db"), databases.Postgres(t)
 	schemaOf(t, from) // with rows in every table
-	if _, err := Migrate(t.Context(), to); err != nil {
-		t.Fatal(err)
-	}
 	moved, done := map[string]int64{}, 0
 	move := func() error {
 		return MoveToPostgres(t.Context(), Move{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store/freshtest"
 )
 
 // Whoever starts runs at the same time, and however many are refused, the
@@ -51,8 +52,8 @@ func TestTheRunsOfAWorkflowAreNumberedWithoutGaps(t *testing.T) {
 // Runs that were there before are numbered by age, each workflow for itself.
 func TestEarlierRunsGetTheirNumbers(t *testing.T) {
 	urls := []string{filepath.Join(t.TempDir(), "m.db")}
-	if server := os.Getenv("MILLRACE_TEST_POSTGRES"); server != "" {
-		urls = append(urls, freshDatabase(t, server))
+	if os.Getenv("MILLRACE_TEST_POSTGRES") != "" {
+		urls = append(urls, freshtest.Empty(t))
 	}
 	for _, url := range urls {
 		pool, err := migrationPool(url)

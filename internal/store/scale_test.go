@@ -42,15 +42,10 @@ const fillRuns = `
 //
 //	MILLRACE_SCALE=1 scripts/with-postgres go test ./internal/store -run Cheap -v
 func TestReadingAndClaimingAreCheap(t *testing.T) {
-	server := os.Getenv("MILLRACE_TEST_POSTGRES")
-	if server == "" || os.Getenv("MILLRACE_SCALE") == "" {
+	if os.Getenv("MILLRACE_SCALE") == "" {
 		t.Skip("filling the tables takes a minute: set MILLRACE_SCALE")
 	}
-	url := freshDatabase(t, server)
-	ctx := t.Context()
-	if _, err := Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url, ctx := databases.Postgres(t), t.Context()
 	var asked []string
 	db, err := Open(ctx, Options{URL: url, SecretKey: "a secret key for tests only", Statement: func(s string) { asked = append(asked, s) }})
 	if err != nil {
