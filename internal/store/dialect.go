@@ -93,8 +93,8 @@ func IsUnavailable(err error) bool {
 		return true
 	}
 	code := pgCode(err)
-	// Shutting down, starting, too many connections, connection lost.
-	return strings.HasPrefix(code, "57P") || code == "53300" || strings.HasPrefix(code, "08")
+	// Shutting down, starting, too many connections, a transaction that stood still, connection lost.
+	return strings.HasPrefix(code, "57P") || code == "53300" || code == "25P03" || strings.HasPrefix(code, "08")
 }
 
 func pgCode(err error) string {

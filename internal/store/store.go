@@ -13,7 +13,8 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the PostgreSQL driver
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -53,6 +54,10 @@ type Options struct {
 	// MaxConnections bounds the PostgreSQL pool; 0 is 15, so that five processes
 	// leave room in the hundred that PostgreSQL takes by default.
 	MaxConnections int
+	// TransactionIdle is how long a transaction on PostgreSQL may wait for its next
+	// statement; 0 is 10 seconds. A process that is stopped in the middle of one, or a
+	// machine that is gone, would keep its locks from all others.
+	TransactionIdle time.Duration
 	// Statement is called with each statement before it is executed, BEGIN and
 	// COMMIT too where a transaction has its own. It may be nil.
 	Statement func(statement string)
@@ -117,10 +122,15 @@ func (db *DB) connectSQLite(ctx context.Context, path string) error {
 }
 
 func (db *DB) connectPostgres(ctx context.Context, o Options) error {
-	pool, err := sql.Open(db.dialect.driver, o.URL)
+	config, err := pgx.ParseConfig(o.URL)
 	if err != nil {
 		return fmt.Errorf("open postgres: %w", err)
 	}
+	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		// Not a parameter of the connection: poolers in between refuse those.
+		_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", cmp.Or(o.TransactionIdle, 10*time.Second).Milliseconds()))
+		return err
+	}))
 	n := cmp.Or(o.MaxConnections, 15)
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
