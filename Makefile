@@ -19,7 +19,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 # What has no goroutines, or starts the program as processes of their own, where
 # nobody would hear of a race.
-WITHOUT_RACES := /(api|docs|web)(/|$$)|/internal/(domain|ai/reader|arch)(/|$$)|/cmd/millrace$$
+WITHOUT_RACES := /(api|docs|web|tools|deploy)(/|$$)|/internal/(domain|ai/reader|arch)(/|$$)|/cmd/millrace$$
 
 SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm scripts/with-uv
 
