@@ -83,7 +83,8 @@ type PartObjects interface {
 	PutPart(ctx context.Context, key string, number int, offset int64, r io.Reader, size int64) (etag string, err error)
 	// ArrivedParts are those that are there, by number.
 	ArrivedParts(ctx context.Context, key, storageID string) ([]Part, error)
-	// JoinParts makes the parts an object. It may be called again.
+	// JoinParts makes the parts an object, and says its hash where it is known by
+	// then. It may be called again.
 	JoinParts(ctx context.Context, key, storageID string, parts []Part) (Blob, error)
 	// AbortParts forgets all parts of a key, whoever began them.
 	AbortParts(ctx context.Context, key string) error

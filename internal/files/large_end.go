@@ -72,7 +72,7 @@ func (s *Uploads) inspect(ctx context.Context, u LargeUpload, blob Blob, want st
 	if err != nil {
 		return blob, err
 	}
-	if want != "" && !isProgram && blob.Size == u.Size {
+	if want != "" && blob.SHA256 == "" && !isProgram && blob.Size == u.Size {
 		if blob.SHA256, err = s.files.sum(ctx, u.Key); err != nil {
 			return blob, err
 		}

@@ -71,9 +71,17 @@ func (db *DB) LargeUpload(ctx context.Context, team ids.Team, id string) (u file
 	return u, db.asFault(err, "upload")
 }
 
+// touchedAgain is how long an upload that was touched need not be: it goes after
+// days, and each note is on disk before a part is taken.
+const touchedAgain = time.Minute
+
 // TouchUpload notes that something happens to an open upload.
 func (db *DB) TouchUpload(ctx context.Context, key string, now time.Time) (u files.LargeUpload, err error) {
 	ctx = audit.Without(ctx)
+	err = scanLargeUpload(db.q.QueryRowContext(ctx, largeUpload+`key = $1 AND NOT done`, key), &u)
+	if err != nil || now.Sub(u.TouchedAt) < touchedAgain {
+		return u, db.asFault(err, "upload")
+	}
 	err = db.inTx(ctx, func(tx *DB) error {
 		if _, err := tx.changed(ctx, `UPDATE large_uploads SET touched_at = $1 WHERE key = $2 AND NOT done`, micros(now), key); err != nil {
 			return err

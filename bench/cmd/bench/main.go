@@ -45,7 +45,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files,tasks,sandbox,collab,stream,engines", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,uploads,tasks,sandbox,collab,stream,engines", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -78,6 +78,9 @@ var parts = []part{
 	{"files", filePeers, fileRows, fileGoals, func(s settings) string {
 		return fmt.Sprintf("a file of %d MiB", s.size)
 	}, measureFiles},
+	{"uploads", uploadPeers, uploadRows, uploadGoals, func(s settings) string {
+		return fmt.Sprintf("a file of %d MiB, until it is listed", s.size)
+	}, measureUploads},
 	{"tasks", taskPeers, taskRows, taskGoals, func(s settings) string {
 		return fmt.Sprintf("%d independent tasks, two at a time", s.tasks)
 	}, measureTasks},

@@ -26,11 +26,14 @@ func NewBar(w Console) *Bar {
 	return &Bar{Console: w, fd: fd, on: on && w.Env("TERM") != "dumb"}
 }
 
-// Show draws the line anew, though not more often than an eye can follow.
+// Due tells whether Show would draw: not more often than an eye can follow.
+func (b *Bar) Due() bool { return b.on && b.Now().Sub(b.drawn) >= redraw }
+
+// Show draws the line anew when it is due.
 func (b *Bar) Show(line string) {
 	b.line = line
-	if now := b.Now(); b.on && now.Sub(b.drawn) >= redraw {
-		b.drawn = now
+	if b.Due() {
+		b.drawn = b.Now()
 		b.draw()
 	}
 }

@@ -152,10 +152,6 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 		return !refused || e.Status >= http.StatusInternalServerError, err
 	}
 	to := signed.JSON200.Data[0]
-	sum, err := md5Of(part)
-	if err != nil {
-		return false, err
-	}
 	sent := &counted{to: shown}
 	body := &source{in: io.TeeReader(io.NewSectionReader(part, 0, part.Size()), sent)}
 	r, err := http.NewRequestWithContext(u.Ctx, to.Method, to.URL, body)
@@ -163,7 +159,13 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 		return false, err
 	}
 	r.ContentLength = part.Size()
-	r.Header.Set("Content-MD5", sum)
+	if r.URL.Query().Has("X-Amz-Signature") {
+		sum, err := md5Of(part)
+		if err != nil {
+			return false, err
+		}
+		r.Header.Set("Content-MD5", sum)
+	}
 	resp, err := u.HTTP.Do(r)
 	body.end()
 	if err != nil {
@@ -179,8 +181,8 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusConflict, refusal(resp)
 }
 
-// md5Of goes with a part, so that a bucket refuses one that breaks off: there are
-// servers that would take what has come for the whole.
+// md5Of goes with a part to a bucket, which then refuses one that breaks off: there
+// are servers that would take what has come for the whole. Ours would not.
 func md5Of(part *io.SectionReader) (string, error) {
 	h := md5.New()
 	_, err := io.Copy(h, io.NewSectionReader(part, 0, part.Size()))

@@ -29,7 +29,9 @@ func (t *meter) Write(p []byte) (int, error) {
 
 // add shows that so many more bytes have moved.
 func (t *meter) add(n int64) {
-	t.done += n
+	if t.done += n; !t.bar.Due() {
+		return // writing the line costs as much as sending a few kilobytes
+	}
 	share := 1.0
 	if t.total > 0 {
 		share = float64(t.done) / float64(t.total)

@@ -33,9 +33,10 @@ const abandoned = 24 * time.Hour
 
 // Store is a folder. Several processes may use it at the same time.
 type Store struct {
-	root    *os.Root
-	signer  *Signer
-	durable durable
+	root     *os.Root
+	signer   *Signer
+	durable  durable
+	prefixes prefixes
 }
 
 // Open makes the folder if needed, and sweeps it. The caller closes.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, dir string, signer *Signer, now func() time.Time)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{root: root, signer: signer}
+	s := &Store{root: root, signer: signer, prefixes: prefixes{atOnce: hashedAtOnce}}
 	for _, sub := range []string{whole, temporary, inParts} {
 		err = errors.Join(err, root.MkdirAll(sub, 0o700))
 	}

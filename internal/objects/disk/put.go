@@ -62,7 +62,7 @@ func (s *Store) write(tmp string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	e := &early{file: f}
+	e := &sparse{early{file: f}}
 	if _, err = io.Copy(e, r); err == nil {
 		err = errors.Join(e.end(), f.Sync())
 	}
