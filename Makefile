@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -101,12 +101,21 @@ contract: build ## Hold the server against its OpenAPI document, role by role
 
 # vet has looked at all of it already. Three packages at a time on two cores:
 # the tests of processes and clusters mostly wait.
+GO_TEST = $(SERVICES) go test -vet=off -p 3 -timeout 25m
+RACED   = $$(go list ./... | grep -vE '$(WITHOUT_RACES)')
+UNRACED = $$(go list ./... | grep -E '$(WITHOUT_RACES)')
+
 test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL
-	$(SERVICES) go test -vet=off -p 3 -timeout 25m ./...
+	$(GO_TEST) ./...
 	$(MAKE) --no-print-directory -j2 -Oline browser contract test-python
 
 race: setup-test shim ## Run what starts goroutines with the race detector
-	$(SERVICES) go test -vet=off -short $(RACE) -p 3 -timeout 25m $$(go list ./... | grep -vE '$(WITHOUT_RACES)')
+	$(GO_TEST) $(RACE) $(RACED)
+
+# As make test, but each package once, with the race detector where it can find something.
+ci: setup-test format vet lint tidy web-check race ## Run what continuous integration runs
+	$(GO_TEST) $(UNRACED)
+	$(MAKE) --no-print-directory -j2 -Oline browser contract test-python
 
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
