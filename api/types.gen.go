@@ -4404,7 +4404,7 @@ type ValidateRequest struct {
 
 // Waiting defines model for Waiting.
 type Waiting struct {
-	// Ahead How many runs go first, as far as is known.
+	// Ahead How many runs go first, as far as is known; 1000 stands for that many and more.
 	Ahead    int       `json:"ahead"`
 	Fetching *Fetching `json:"fetching,omitempty"`
 	Message  string    `json:"message"`

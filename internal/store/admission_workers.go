@@ -41,6 +41,10 @@ func (db *DB) WorkerHosts(ctx context.Context, now time.Time) ([]string, error) 
 		`SELECT DISTINCT host FROM workers WHERE seen_at > $1 ORDER BY host`, micros(now.Add(-present)))
 }
 
+// mostAhead is how many older runs are counted: whoever waits behind more waits
+// long, and counting them all for each who asks takes the longer the more wait.
+const mostAhead = "1000"
+
 // QueueState is what decides over the waiting of a team's queued runs.
 func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (runs.QueueState, error) {
 	q := runs.QueueState{Ahead: map[ids.Run]int{}}
@@ -63,8 +67,8 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 			q.Ahead[id] = n
 			return err
 		}, `
-			SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY executor ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
-			WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+			SELECT q.id, (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.status = 'queued' AND r.executor = q.executor AND r.id < q.id LIMIT `+mostAhead+`) older)
+			FROM runs q WHERE q.status = 'queued' AND q.id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
 		return err
 	})
 	if err != nil {

@@ -56,7 +56,8 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 	return claimed, err
 }
 
-// teamQueues are the teams that wait, each with the oldest of its queued runs.
+// teamQueues are the teams that wait, each with the oldest of its queued runs. It
+// goes from team to team by the index, and reads no run that is further back.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
@@ -72,19 +73,22 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy, &w.used, &w.at)
 		return errors.Join(err, readNeeds(needs, &w.run))
 	}, `
-		SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, CASE
-			WHEN preparing = '' THEN ''
-			WHEN preparing_by = $2 THEN preparing_by
-			WHEN SUBSTR(preparing_by, 1, LENGTH($3)) = $3 THEN ''
-			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = preparing_by AND w.seen_at > $4) THEN preparing_by
+		WITH RECURSIVE lines (team) AS (
+			SELECT MIN(team_id) FROM runs WHERE status = 'queued'
+			UNION ALL SELECT (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND team_id > team) FROM lines WHERE team IS NOT NULL
+		)
+		SELECT q.team_id, q.id, q.vcpu, q.ram_gb, q.gpu, q.passed, q.needs, CASE
+			WHEN q.preparing = '' THEN ''
+			WHEN q.preparing_by = $2 THEN q.preparing_by
+			WHEN SUBSTR(q.preparing_by, 1, LENGTH($3)) = $3 THEN ''
+			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = q.preparing_by AND w.seen_at > $4) THEN q.preparing_by
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
-		FROM (
-			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
-			FROM runs WHERE status = 'queued' AND `+whose+` AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = runs.team_id AND t.suspended_at IS NOT NULL)
-				AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
-		) waiting LEFT JOIN team_usage u USING (team_id)
-		WHERE place <= $1 + 0
-		ORDER BY team_id, id`, args...)
+		FROM lines JOIN runs q ON q.id IN (
+			SELECT id FROM runs WHERE status = 'queued' AND team_id = lines.team AND `+whose+` ORDER BY id LIMIT $1 + 0
+		) LEFT JOIN team_usage u ON u.team_id = lines.team
+		WHERE NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = lines.team AND t.suspended_at IS NOT NULL)
+			AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
+		ORDER BY q.team_id, q.id`, args...)
 	var lines []admission.TeamQueue
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
@@ -139,20 +143,19 @@ func decayed(amount, at int64, now time.Time) float64 {
 }
 
 // addUsage counts what a run has taken of the machines since its worker took
-// it.
+// it, in the statement that reads what there was: runs of a team end at once.
 func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
-	var claimed, ms, at int64
-	err := db.q.QueryRowContext(ctx, `
-		SELECT r.claimed_at, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0) FROM runs r LEFT JOIN team_usage u ON u.team_id = r.team_id
-		WHERE r.id = $1`, r.ID).Scan(&claimed, &ms, &at)
-	if err != nil || claimed == 0 {
+	var claimed int64
+	if err := db.q.QueryRowContext(ctx, `SELECT claimed_at FROM runs WHERE id = $1`, r.ID).Scan(&claimed); err != nil || claimed == 0 {
 		return err
 	}
-	used := float64(r.Size.VCPU) * float64(max(0, now.Sub(fromMicros(claimed)).Milliseconds()))
-	_, err = db.changed(ctx, `
+	used := int64(r.Size.VCPU) * max(0, now.Sub(fromMicros(claimed)).Milliseconds())
+	_, err := db.changed(ctx, `
 		INSERT INTO team_usage (team_id, vcpu_ms, at) VALUES ($1, $2, $3)
-		ON CONFLICT (team_id) DO UPDATE SET vcpu_ms = excluded.vcpu_ms, at = excluded.at`,
-		r.Team, int64(decayed(ms, at, now)+used), micros(now))
+		ON CONFLICT (team_id) DO UPDATE SET at = CASE WHEN excluded.at > team_usage.at THEN excluded.at ELSE team_usage.at END,
+			vcpu_ms = excluded.vcpu_ms + CAST(team_usage.vcpu_ms * POW(CAST(0.5 AS DOUBLE PRECISION),
+				CAST(CASE WHEN excluded.at > team_usage.at THEN excluded.at - team_usage.at ELSE 0 END AS DOUBLE PRECISION) / $4) AS BIGINT)`,
+		r.Team, used, micros(now), halfLife.Microseconds())
 	return err
 }
 

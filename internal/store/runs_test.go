@@ -274,6 +274,69 @@ func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
 	})
 }
 
+// What a team has used decides whose turn it is, so nothing of it may get lost
+// between runs that end in the same moment.
+func TestRunsThatEndAtOnceAreAllCounted(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		for range 12 {
+			submit(t, db, team)
+		}
+		claimed, err := db.ClaimRuns(ctx, claim("w", 12), august, august)
+		if err != nil || len(claimed.Runs) != 12 {
+			t.Fatal(len(claimed.Runs), err)
+		}
+		var wg sync.WaitGroup
+		for _, r := range claimed.Runs {
+			wg.Go(func() {
+				if err := db.EndRun(ctx, r.ID, r.Fence, runs.Ending{Status: lifecycle.Completed}, august.Add(time.Minute)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		var got int64
+		if err := db.q.QueryRowContext(ctx, `SELECT vcpu_ms FROM team_usage WHERE team_id = $1`, team).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if want := 12 * int64(claimed.Runs[0].Size.VCPU) * 60_000; got != want {
+			t.Errorf("the team has used %d, not %d", got, want)
+		}
+		r := submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, claim("w", 1), august.Add(time.Minute+halfLife), august); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed}, august.Add(time.Minute+halfLife)); err != nil {
+			t.Fatal(err)
+		}
+		var later int64
+		if err := db.q.QueryRowContext(ctx, `SELECT vcpu_ms FROM team_usage WHERE team_id = $1`, team).Scan(&later); err != nil || later != got/2 {
+			t.Errorf("after a half-life %d of %d are left, %v", later, got, err)
+		}
+	})
+}
+
+func TestARunKnowsHowManyAreBeforeIt(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		other, _ := newTeam(t, db)
+		first, second, third := submit(t, db, team), submit(t, db, other), submit(t, db, team)
+		q, err := db.QueueState(ctx, team, []ids.Run{first.ID, third.ID, "run_none"}, august)
+		if err != nil || len(q.Ahead) != 2 || q.Ahead[first.ID] != 0 || q.Ahead[third.ID] != 2 {
+			t.Errorf("%v, %v", q.Ahead, err)
+		}
+		if claimed, err := db.ClaimRuns(ctx, claim("w", 1), august, august); err != nil || len(claimed.Runs) != 1 {
+			t.Fatal(claimed, err)
+		}
+		q, err = db.QueueState(ctx, team, []ids.Run{second.ID, third.ID}, august)
+		if err != nil || q.Ahead[third.ID] != 1 {
+			t.Errorf("%v, %v", q.Ahead, err)
+		}
+	})
+}
+
 func TestTeamsTakeTurns(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()

@@ -4739,7 +4739,7 @@ export interface components {
             /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
             reason: string;
             message: string;
-            /** @description How many runs go first, as far as is known. */
+            /** @description How many runs go first, as far as is known; 1000 stands for that many and more. */
             ahead: number;
             fetching?: components["schemas"]["Fetching"];
         };

@@ -1647,7 +1647,7 @@ class Waiting(Model):
     message: str
     ahead: int
     """
-    How many runs go first, as far as is known.
+    How many runs go first, as far as is known; 1000 stands for that many and more.
     """
     fetching: Fetching | None = None
 
