@@ -90,11 +90,10 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	folder, inUse := w.folder, local.Roots
 	tools, shared := s.Data, s.Data // of this process alone; of all that execute
 	open := func(ctx context.Context) (executors.Driver, error) {
-		d, err := local.New(ctx, local.Config{
+		return openLocal(ctx, local.Config{
 			Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
 			VCPU: float64(x.Capacity.VCPU), MemoryBytes: int64(x.Capacity.RAMGB) << 30,
 		})
-		return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 	}
 	if x.Kind == "slurm" {
 		tools, shared, inUse = filepath.Join(s.Data, "executor-tools", x.Name), x.Slurm.SlurmFolder, slurm.Roots

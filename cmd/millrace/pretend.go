@@ -1,0 +1,40 @@
+//go:build pretend
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+)
+
+// openLocal opens an executor that starts no processes, for measuring everything
+// else at a scale that no machine has (bench/cmd/scaleload).
+func openLocal(_ context.Context, c local.Config) (executors.Driver, error) {
+	d, err := dummy.New(c.Folder, c.Now)
+	p := pretender{c.Folder}
+	return executors.Driver{Driver: d, Renewer: p, Watcher: d, Meter: p, Preparer: p, Closer: d}, err
+}
+
+// pretender does for the dummy what only drivers of processes have to.
+type pretender struct{ folder string }
+
+func (p pretender) Prepare(_ context.Context, k executor.Key) error {
+	return os.MkdirAll(filepath.Join(p.folder, k.Folder(), "work"), 0o700)
+}
+
+func (pretender) Renew(context.Context, ...executor.Handle) error { return nil }
+
+func (pretender) Usage(context.Context, executor.Handle) (executor.Usage, error) {
+	return executor.Usage{}, fault.NotFound("nobody measures what only pretends")
+}
+
+func (pretender) Marks(context.Context, executor.Handle, int64) ([]executor.LogMark, error) {
+	return nil, nil
+}
