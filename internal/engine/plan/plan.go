@@ -65,6 +65,7 @@ func (p *Plan) Unset(id string, s lifecycle.NodeState) {
 
 func (p *Plan) count(s lifecycle.NodeState, by int) {
 	switch {
+	case s == lifecycle.NodeCancelled: // neither: it was given up
 	case s.Terminal():
 		p.done += by
 	case s != lifecycle.NodePending:

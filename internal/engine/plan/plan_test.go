@@ -76,6 +76,15 @@ func TestWhatComesNext(t *testing.T) {
 	}
 }
 
+func TestACancelledNodeIsNotDone(t *testing.T) {
+	p := New(define(t, "a b c", "a>b"), map[string]lifecycle.NodeState{"a": lifecycle.NodeSucceeded, "b": lifecycle.NodeRunning})
+	p.Set("b", lifecycle.NodeCancelled)
+	p.Set("c", lifecycle.NodeCancelled)
+	if done, total := p.Progress(); done != 1 || total != 3 || !p.Over() {
+		t.Errorf("%d of %d are done, over: %v", done, total, p.Over())
+	}
+}
+
 // Whatever happens to the nodes, every plan comes to an end, no node starts
 // before what it needs, and none starts after a failure.
 func TestEveryPlanComesToAnEnd(t *testing.T) {
