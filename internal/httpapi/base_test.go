@@ -68,6 +68,13 @@ func TestChecksComeInTheirOrder(t *testing.T) {
 	h.call("PUT", nowhere, `{`, bearer(bob.token), in, header("Content-Type", "text/plain")).want(403)
 	h.call("PUT", nowhere, `{`, bearer(ada.token), header("Content-Type", "text/plain")).want(415)
 	h.call("PUT", nowhere, `{`, bearer(ada.token)).want(404)
+	for pattern, body := range map[string]string{
+		"PATCH /api/webhooks/whk_nowhere": `{`, "POST /api/reported-runs/run_nowhere/events": `{`, "POST /api/reported-runs/run_other/events": `{"events":[]}`,
+		"POST /api/service-accounts/user_nowhere/tokens": `{`, "POST /api/service-accounts/user_nowhere/tokens/tok_nowhere/rotate": `{`,
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		h.call(method, path, body, bearer(ada.token)).want(404)
+	}
 	id := h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
 	h.call("PUT", "/api/workflows/"+id, `{`, bearer(ada.token), header("If-Match", `"stale"`)).want(400)
 	h.call("PUT", "/api/workflows/"+id, `{}`, bearer(ada.token), header("If-Match", `"stale"`)).want(412)

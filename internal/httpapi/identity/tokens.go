@@ -151,6 +151,9 @@ func (a *API) DeleteServiceAccount(x *kernel.Exchange) (kernel.Answer, error) {
 
 // CreateServiceToken answers POST /api/service-accounts/{id}/tokens.
 func (a *API) CreateServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.BuiltIn.Programs.ServiceAccount(x.Context(), x.Caller, serviceAccount(x)); err != nil {
+		return kernel.Answer{}, err
+	}
 	in, err := newToken(x)
 	if err != nil {
 		return kernel.Answer{}, err
@@ -168,6 +171,9 @@ func (a *API) RevokeServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
 
 // RotateServiceToken answers POST /api/service-accounts/{id}/tokens/{tokenId}/rotate.
 func (a *API) RotateServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.BuiltIn.Programs.ServiceAccount(x.Context(), x.Caller, serviceAccount(x)); err != nil {
+		return kernel.Answer{}, err
+	}
 	still, err := overlap(x)
 	if err != nil {
 		return kernel.Answer{}, err

@@ -1,6 +1,7 @@
 package reported
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -62,11 +63,12 @@ func runID(x *kernel.Exchange) ids.Run { return ids.Run(x.Request.PathValue("id"
 func (a *API) ReportEvents(x *kernel.Exchange) (kernel.Answer, error) {
 	in, err := kernel.Decode[api.ReportedEvents](x)
 	if err != nil {
-		return kernel.Answer{}, err
+		return kernel.Answer{}, cmp.Or(a.Reported.Known(x.Context(), x.Caller, runID(x)), err)
 	}
 	r, wrong := reportOf(in.Events, a.Now())
 	if len(wrong) > 0 {
-		return kernel.Answer{}, fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
+		err := fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
+		return kernel.Answer{}, cmp.Or(a.Reported.Known(x.Context(), x.Caller, runID(x)), error(err))
 	}
 	t, err := a.Reported.Take(x.Context(), x.Caller, runID(x), r)
 	return kernel.Answer{Data: api.ReportedEventsTaken{

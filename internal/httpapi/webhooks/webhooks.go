@@ -66,6 +66,9 @@ func (a *API) CreateWebhook(x *kernel.Exchange) (kernel.Answer, error) {
 
 // ChangeWebhook answers PATCH /api/webhooks/{id}.
 func (a *API) ChangeWebhook(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Webhooks.Webhook(x.Context(), x.Caller, id(x)); err != nil {
+		return kernel.Answer{}, err
+	}
 	in, err := kernel.Decode[api.WebhookEdit](x)
 	if err != nil {
 		return kernel.Answer{}, err

@@ -79,8 +79,8 @@ func (s *ServiceAccounts) DeleteServiceAccount(ctx context.Context, caller acces
 	return s.store.DeleteServiceAccount(ctx, caller.Team, id, s.now())
 }
 
-// serviceAccount finds one of the caller's team.
-func (s *ServiceAccounts) serviceAccount(ctx context.Context, caller access.Caller, id ids.User) (ServiceAccount, error) {
+// ServiceAccount finds one of the caller's team.
+func (s *ServiceAccounts) ServiceAccount(ctx context.Context, caller access.Caller, id ids.User) (ServiceAccount, error) {
 	list, err := s.ServiceAccounts(ctx, caller)
 	if err != nil {
 		return ServiceAccount{}, err
@@ -96,7 +96,7 @@ func (s *ServiceAccounts) serviceAccount(ctx context.Context, caller access.Call
 // CreateServiceToken makes a token of a service account. Who makes it through a
 // token of their own can give no scope that they have not.
 func (s *ServiceAccounts) CreateServiceToken(ctx context.Context, caller access.Caller, team identity.Team, id ids.User, in NewAPIToken) (APIToken, string, error) {
-	a, err := s.serviceAccount(ctx, caller, id)
+	a, err := s.ServiceAccount(ctx, caller, id)
 	if err != nil {
 		return APIToken{}, "", err
 	}
@@ -111,7 +111,7 @@ func (s *ServiceAccounts) CreateServiceToken(ctx context.Context, caller access.
 
 // RevokeServiceToken ends a token of a service account.
 func (s *ServiceAccounts) RevokeServiceToken(ctx context.Context, caller access.Caller, id ids.User, token string) error {
-	a, err := s.serviceAccount(ctx, caller, id)
+	a, err := s.ServiceAccount(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *ServiceAccounts) RevokeServiceToken(ctx context.Context, caller access.
 
 // RotateServiceToken is RotateAPIToken for a service account's.
 func (s *ServiceAccounts) RotateServiceToken(ctx context.Context, caller access.Caller, id ids.User, token string, overlap time.Duration) (APIToken, string, error) {
-	a, err := s.serviceAccount(ctx, caller, id)
+	a, err := s.ServiceAccount(ctx, caller, id)
 	if err != nil {
 		return APIToken{}, "", err
 	}

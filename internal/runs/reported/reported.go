@@ -195,6 +195,15 @@ func (n *New) clean(now time.Time) (wrong []fault.Detail) {
 	return wrong
 }
 
+// Known fails for a run that the caller's team does not report.
+func (s *Service) Known(ctx context.Context, caller access.Caller, id ids.Run) error {
+	if err := caller.Must(access.ReportRuns); err != nil {
+		return err
+	}
+	_, err := s.store.ReportedRun(ctx, caller.Team, id)
+	return err
+}
+
 // Take merges a report of a run of the caller's team.
 func (s *Service) Take(ctx context.Context, caller access.Caller, id ids.Run, r Report) (Taken, error) {
 	if err := caller.Must(access.ReportRuns); err != nil {

@@ -150,12 +150,17 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, e Edit) (Web
 	return w, s.store.InsertWebhook(ctx, w, Most)
 }
 
-// Change changes a webhook.
-func (s *Service) Change(ctx context.Context, caller access.Caller, id ids.Webhook, e Edit) (Webhook, error) {
+// Webhook is one of the team's.
+func (s *Service) Webhook(ctx context.Context, caller access.Caller, id ids.Webhook) (Webhook, error) {
 	if err := caller.Must(access.ManageWebhooks); err != nil {
 		return Webhook{}, err
 	}
-	w, err := s.store.Webhook(ctx, caller.Team, id)
+	return s.store.Webhook(ctx, caller.Team, id)
+}
+
+// Change changes a webhook.
+func (s *Service) Change(ctx context.Context, caller access.Caller, id ids.Webhook, e Edit) (Webhook, error) {
+	w, err := s.Webhook(ctx, caller, id)
 	if err != nil {
 		return Webhook{}, err
 	}
