@@ -266,7 +266,7 @@ func errFollowsGit(id ids.Workflow) error {
 }
 
 func errNotFromGit() error {
-	return fault.Conflict("this workflow does not come from Git, so there is nothing to refresh").WithCode("not_from_git")
+	return fault.Conflict("this workflow does not come from Git").WithCode("not_from_git")
 }
 
 // Refresh makes the definition what it is in Git now, as a revision that the
