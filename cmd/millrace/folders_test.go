@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
@@ -50,8 +51,9 @@ func (s *server) outputsOf(token, id string) map[string]map[string]any {
 // A folder is kept with all that is in it, given to the next step, listed once,
 // reused, taken as an input, downloaded, and deleted.
 func TestAFolderGoesThroughTheSystem(t *testing.T) {
-	eachStorage(t, func(t *testing.T, args []string, _ bool) {
-		s := start(t, append(args, "--data", t.TempDir())...)
+	eachStorage(t, func(t *testing.T, args []string, disk bool) {
+		data := t.TempDir()
+		s := start(t, append(args, "--data", data)...)
 		token, _, _ := s.signUp("ada")
 		as := []string{"Authorization", bearer(token)}
 		w := s.workflow(token, folderWorkflow)
@@ -86,6 +88,17 @@ func TestAFolderGoesThroughTheSystem(t *testing.T) {
 		}
 		if storage := s.want(200, "GET", "/api/billing/credits", "", as...)["storage"].(map[string]any); storage["usedBytes"] != 0.0 {
 			t.Errorf("deleted, and still counted: %v", storage)
+		}
+		if disk {
+			var left []string
+			if err := filepath.WalkDir(filepath.Join(data, "objects", "objects"), func(name string, e fs.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					left = append(left, name)
+				}
+				return err
+			}); err != nil || len(left) > 0 {
+				t.Errorf("deleted, and still there: %v, %v", left, err)
+			}
 		}
 	})
 }

@@ -6,7 +6,6 @@ package files
 import (
 	"context"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -155,8 +154,8 @@ type ListStore interface {
 	File(ctx context.Context, team ids.Team, source Source, key string) (File, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// DeleteFile removes the row. With the last row that points to them its bytes
-	// are to be deleted: then their key is returned.
-	DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error)
+	// are to be deleted: then their keys are returned, of a folder two.
+	DeleteFile(ctx context.Context, team ids.Team, key string) (pending []string, err error)
 	// FilesOfRun are what a run produced and consumed, with who started it. A
 	// run that has not ended is fault.KindConflict.
 	FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list []File, starter string, err error)
@@ -336,7 +335,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if err != nil {
 		return err
 	}
-	return s.deleteNow(ctx, []string{pending})
+	return s.deleteNow(ctx, pending)
 }
 
 // deleteNow deletes pending bytes that somebody just deleted, as far as that is
@@ -346,7 +345,6 @@ func (s *Service) deleteNow(ctx context.Context, keys []string) error {
 	if err != nil || waits {
 		return err
 	}
-	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 	return s.deletePending(ctx, keys[:min(len(keys), cleaningBatch)]).Why
 }
 
@@ -369,11 +367,11 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 	}
 	var pending []string
 	for _, f := range list {
-		key, err := s.stores.List.DeleteFile(ctx, caller.Team, f.Key)
+		keys, err := s.stores.List.DeleteFile(ctx, caller.Team, f.Key)
 		if err != nil {
 			return files, bytes, err
 		}
-		pending = append(pending, key)
+		pending = append(pending, keys...)
 		files, bytes = files+1, bytes+f.Size
 	}
 	return files, bytes, s.deleteNow(ctx, pending)

@@ -225,7 +225,7 @@ func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key 
 
 // DeleteFile removes a file's row, and marks its bytes for deletion if it was the last that
 // pointed to them.
-func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error) {
+func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pending []string, err error) {
 	audit.On(ctx, key)
 	err = db.inTx(ctx, func(tx *DB) error {
 		var blob string
@@ -239,23 +239,24 @@ func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pendin
 	return pending, err
 }
 
-// dropBlob counts one file less that points to bytes. The last one marks them for deletion.
-func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending string, err error) {
+// dropBlob counts one file less that points to bytes. The last one marks them for
+// deletion, with those of a folder, and returns them.
+func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending []string, err error) {
 	var refs, size int64
 	var data string
 	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size, data_key`, blob).Scan(&refs, &size, &data)
 	if err != nil || refs > 0 {
-		return "", err
+		return nil, err
 	}
 	if data != "" {
-		if _, err := db.dropBlob(ctx, team, data); err != nil {
-			return "", err
+		if pending, err = db.dropBlob(ctx, team, data); err != nil {
+			return nil, err
 		}
 	}
 	if _, err := db.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
-		return "", err
+		return nil, err
 	}
-	return blob, db.markForDeletion(ctx, team, blob, size)
+	return append(pending, blob), db.markForDeletion(ctx, team, blob, size)
 }
 
 // markForDeletion has bytes deleted by upkeep; they do not count from now on.

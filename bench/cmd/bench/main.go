@@ -37,6 +37,7 @@ type settings struct {
 	rows   int
 	size   int64 // of a file, in MiB
 	tasks  int
+	files  int // in a folder
 }
 
 func main() {
@@ -45,7 +46,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files,uploads,tasks,sandbox,collab,stream,engines", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,uploads,folders,tasks,sandbox,collab,stream,engines", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -54,6 +55,7 @@ func main() {
 	flag.IntVar(&s.rows, "rows", 1000, "workflows there are before listing")
 	flag.Int64Var(&s.size, "size", 1024, "size of the file, in MiB")
 	flag.IntVar(&s.tasks, "tasks", 1000, "independent tasks; the other shapes follow")
+	flag.IntVar(&s.files, "files", 50_000, "files in the folder")
 	flag.Parse()
 
 	if err := run(s); err != nil {
@@ -81,6 +83,9 @@ var parts = []part{
 	{"uploads", uploadPeers, uploadRows, uploadGoals, func(s settings) string {
 		return fmt.Sprintf("a file of %d MiB, until it is listed", s.size)
 	}, measureUploads},
+	{"folders", folderPeers, folderRows, folderGoals, func(s settings) string {
+		return fmt.Sprintf("a folder of %d files below five levels, with links", s.files)
+	}, measureFolders},
 	{"tasks", taskPeers, taskRows, taskGoals, func(s settings) string {
 		return fmt.Sprintf("%d independent tasks, two at a time", s.tasks)
 	}, measureTasks},

@@ -68,8 +68,17 @@ func (in *Inputs) folder(key string) (files.File, bool) {
 // linkElsewhere makes a folder of a task of files that lay elsewhere.
 func (in *Inputs) linkElsewhere(ctx context.Context, dir string, shared bool, key string) error {
 	in.mu.Lock()
-	m, _ := in.manifest(key)
+	m, known := in.manifest(key)
+	err := ErrFetching
+	for _, it := range in.items([]string{key}) {
+		if it.err != nil {
+			err = it.err
+		}
+	}
 	in.mu.Unlock()
+	if !known {
+		return err
+	}
 	return inputcache.Build(ctx, dir, m, func(e folders.Entry, file string) error {
 		return in.cache.Link(ctx, file, shared, key+e.Path, in.open)
 	})
