@@ -365,6 +365,24 @@ func (e OperatorRunStatus) Valid() bool {
 	}
 }
 
+// Defines values for PipelineEngine.
+const (
+	PipelineEngineNextflow  PipelineEngine = "nextflow"
+	PipelineEngineSnakemake PipelineEngine = "snakemake"
+)
+
+// Valid indicates whether the value is a known member of the PipelineEngine enum.
+func (e PipelineEngine) Valid() bool {
+	switch e {
+	case PipelineEngineNextflow:
+		return true
+	case PipelineEngineSnakemake:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RegisteredClientTokenEndpointAuthMethod.
 const (
 	RegisteredClientTokenEndpointAuthMethodNone RegisteredClientTokenEndpointAuthMethod = "none"
@@ -2843,6 +2861,9 @@ type Person struct {
 	Name string `json:"name"`
 }
 
+// PipelineEngine defines model for PipelineEngine.
+type PipelineEngine string
+
 // Plan The plan's name: `free`, `pro`, `team`, or one that the operator defines.
 type Plan = string
 
@@ -4512,6 +4533,9 @@ type Workflow struct {
 	Git *FollowedGit `json:"git,omitempty"`
 	ID  string       `json:"id"`
 
+	// Kind The engine whose pipeline it launches; null where its steps are Millrace's own.
+	Kind *PipelineEngine `json:"kind"`
+
 	// LastRuns Newest first.
 	LastRuns  []RunBrief `json:"lastRuns"`
 	Name      string     `json:"name"`
@@ -4522,6 +4546,9 @@ type Workflow struct {
 	Revision  int       `json:"revision"`
 	Tags      []string  `json:"tags"`
 	UpdatedAt Time      `json:"updatedAt"`
+
+	// Warnings What does not keep it from running, and is worth knowing before it does.
+	Warnings []Problem `json:"warnings"`
 }
 
 // WorkflowEdit What is absent stays as it is.
@@ -4543,6 +4570,9 @@ type WorkflowRow struct {
 	CreatedBy   Person `json:"createdBy"`
 	Description string `json:"description"`
 	ID          string `json:"id"`
+
+	// Kind The engine whose pipeline it launches; null where its steps are Millrace's own.
+	Kind *PipelineEngine `json:"kind"`
 
 	// LastRuns Newest first.
 	LastRuns  []RunBrief `json:"lastRuns"`

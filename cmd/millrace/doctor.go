@@ -71,6 +71,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},
 		{what: "container images", err: s.checkImages(ctx), warning: true},
 		{what: "environments (uv)", err: s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate), warning: true},
+		{what: "engines of pipelines", err: s.CheckEngines(), warning: true},
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
 		{what: "contact address (asked for by Unpaywall and others)", err: s.checkContact(), warning: true},
 	}

@@ -14,6 +14,7 @@ import (
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/logging"
+	"github.com/millrace/millrace/cmd/millrace/pipelines"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
@@ -28,6 +29,7 @@ type settings struct {
 	imageSettings                `embed:""`
 	sources.Settings             `embed:""`
 	software.EnvironmentSettings `embed:""`
+	pipelines.PipelineSettings   `embed:""`
 
 	retentionSettings `embed:""`
 	executors.Slurm   `embed:""`

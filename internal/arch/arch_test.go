@@ -54,7 +54,7 @@ var floorOf = map[string]string{
 	"waittest": "wire", // what everybody's tests need who wait for another process
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
-	"cmd": "cmd", "web": "web", "arch": "arch", "tools": "tools", "deploy": "tools",
+	"cmd": "cmd", "web": "web", "clients": "web", "arch": "arch", "tools": "tools", "deploy": "tools",
 }
 
 // impure would let the world into the domain.

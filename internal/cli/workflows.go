@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -46,13 +47,13 @@ func (c *workflowsList) Run(w screen.Console) error {
 			s.Note("The team has no workflows yet: create one with millrace workflows apply workflow.json")
 			return
 		}
-		rows := [][]string{{"NAME", "ID", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
+		rows := [][]string{{"NAME", "ID", "KIND", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
 		for _, f := range list {
 			last := "–"
 			if len(f.LastRuns) > 0 {
 				last = string(f.LastRuns[0].Status)
 			}
-			rows = append(rows, []string{f.Name, f.ID, strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.Ago(f.UpdatedAt.Time)})
+			rows = append(rows, []string{f.Name, f.ID, cmp.Or(kindOf(f.Kind), "–"), strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.Ago(f.UpdatedAt.Time)})
 		}
 		s.Table(rows)
 	})
@@ -85,10 +86,21 @@ func (c *workflowsGet) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(f, func() {
-		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
+		s.Facts("name", f.Name, "id", f.ID, "kind", kindOf(f.Kind), "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
 		definitions.Describe(s.Console, f.Definition)
 		problems(s, f.Problems)
+		for _, p := range f.Warnings {
+			s.Say("\nNote: %s", screen.Clean(p.Message))
+		}
 	})
+}
+
+// kindOf is the engine whose pipeline a workflow launches, for people.
+func kindOf(e *api.PipelineEngine) string {
+	if e == nil {
+		return ""
+	}
+	return string(*e)
 }
 
 func problems(s *session.Session, list []api.Problem) {

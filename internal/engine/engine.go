@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/inputcache"
+	"github.com/millrace/millrace/internal/engine/launcher"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runimages"
@@ -114,6 +115,7 @@ type Options struct {
 	Images        Images                         // nil: no node can have one
 	Environments  func(ids.Team) runimages.Store // those of a team; nil: no node can have one
 	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
+	Programs      launcher.Programs              // engines of pipelines that tasks can call
 	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
 	Dir           string         // what this worker leaves for the next one on its machine

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
+	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -150,19 +151,7 @@ func (r *runner) event(t *attempt, kind lifecycle.EventType, message string) run
 	return e
 }
 
-// resources are what a shard takes of the run's size: by default one vCPU and
-// its share of the memory.
+// resources are what a shard takes of the run's size.
 func (r *runner) resources(n *node, s *shard) (vcpu, ramGB float64, gpu int) {
-	vcpu = n.Resources.VCPU
-	if vcpu == 0 {
-		vcpu = 1
-	}
-	ramGB = n.Resources.RAMGB
-	if ramGB == 0 {
-		ramGB = float64(r.run.Size.RAMGB) * vcpu / float64(r.run.Size.VCPU)
-	}
-	if s.memory > 0 {
-		ramGB = min(s.memory, float64(r.run.Size.RAMGB))
-	}
-	return vcpu, ramGB, n.Resources.GPU
+	return placement.Resources(n.Node, r.run.Size, s.memory)
 }

@@ -17,7 +17,7 @@ func (e *Engine) offer(ctx context.Context) runs.Worker {
 		w.NoImages = !caps.Images
 		w.NoEnvironments = w.NoEnvironments || caps.NoEnvironments != ""
 	}
-	w.DiskLow = e.disk.Low()
+	w.DiskLow, w.Launches = e.disk.Low(), e.Programs.Engines()
 	return w
 }
 

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
-	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -47,7 +47,10 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	if seen == (executor.Places{}) {
 		seen = spec.Places()
 	}
-	task := r.task(t, seen, &spec)
+	task, err := r.task(t, seen, &spec)
+	if err != nil {
+		return spec, err
+	}
 	err = r.e.Bytes.Stage(ctx, spec, func(ctx context.Context, object, file string) error {
 		return r.inputFiles.Link(ctx, file, caps.InputsReadOnly, object)
 	})
@@ -77,43 +80,27 @@ func (r *runner) secrets(ctx context.Context, n *node) (map[string]runs.Secret, 
 
 // task is what a command sees, whose folders are at places; what it reads is
 // added to the specification.
-func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) taskenv.Task {
-	task := taskenv.Task{
+func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) (task taskenv.Task, err error) {
+	task = taskenv.Task{
 		Run: r.run.ID, Node: t.node.Node, Attempt: t.row.Number, Values: r.values, VCPU: t.vcpu, RAMGB: t.ramGB,
 		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(places.Temp, taskenv.ProgressFile),
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
 	for port, keys := range r.inputKeys(t.node) {
-		task.Inputs[port], task.Lists[port] = addInputs(spec, t, keys, places.Inputs, port), path.Join(places.Inputs, port+".list")
+		task.Inputs[port], task.Lists[port] = runinputs.AddTo(spec, t.files, keys, places.Inputs, port), path.Join(places.Inputs, port+".list")
 		spec.Inputs = append(spec.Inputs, executor.Input{Path: port + ".list", Text: taskenv.Lines(task.Inputs[port])})
 	}
 	if task.Shard {
 		item, isFile := r.item(t.shard)
 		task.Item = item
 		if isFile {
-			task.Item = addInputs(spec, t, []string{item}, places.Inputs, ".item")[0] // no port is called that
+			task.Item = runinputs.AddTo(spec, t.files, []string{item}, places.Inputs, ".item")[0] // no port is called that
 		}
 	}
 	task.Source = r.source.AddTo(spec, t.node.Node, places.Inputs)
+	task.Launch, err = r.e.Programs.AddTo(spec, t.node.Node, places, r.values.JSON())
 	spec.Staged = len(spec.Inputs) > 0
-	return task
-}
-
-// addInputs adds files to a folder as <index>/<name> and returns their paths as
-// the command sees them.
-func addInputs(spec *executor.Spec, t *attempt, keys []string, inputs, folder string) []string {
-	paths := make([]string, len(keys))
-	for i, key := range keys {
-		f := t.files[key]
-		place := path.Join(folder, strconv.Itoa(i), taskenv.StagedName(f.Name))
-		in := executor.Input{Path: place, Object: f.Blob, Size: f.Size, SHA256: f.SHA256}
-		if f.Folder != nil {
-			in.Size, in.Directory = f.Folder.Bytes, true
-		}
-		spec.Inputs = append(spec.Inputs, in)
-		paths[i] = path.Join(inputs, place)
-	}
-	return paths
+	return task, err
 }
 
 // item is a shard's value as text, and whether it is the key of one of the

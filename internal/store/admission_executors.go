@@ -13,9 +13,9 @@ import (
 func (db *DB) Workers(ctx context.Context, now time.Time) ([]runs.Worker, error) {
 	return all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
 		return r.Scan(&w.Owner, &w.Host, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow,
-			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments, &w.Draining)
+			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments, &w.Draining, &w.Launches)
 	}, `
-		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments, draining
+		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments, draining, launches
 		FROM workers WHERE seen_at > $1 ORDER BY place, executor, owner`, micros(now.Add(-present)))
 }
 

@@ -136,7 +136,7 @@ func TestWhatIsKnownOfAnExecutor(t *testing.T) {
 		if local := loads["local"]; local.Used != (credits.Size{}) || local.Queued != 1 || len(local.Waits) != 0 {
 			t.Errorf("%+v", local)
 		}
-		w := runs.Worker{Owner: "h#cpu w", Host: "h#cpu", Size: r.Size, Executor: "cpu", Kind: "slurm", Scope: "slurm:/s", Place: 1, PricePercent: 150, NoImages: true, NoEnvironments: true}
+		w := runs.Worker{Owner: "h#cpu w", Host: "h#cpu", Size: r.Size, Executor: "cpu", Kind: "slurm", Scope: "slurm:/s", Place: 1, PricePercent: 150, NoImages: true, NoEnvironments: true, Launches: "nextflow snakemake"}
 		first := runs.Worker{Owner: "h w", Host: "h", Executor: "local", PricePercent: 100}
 		for _, each := range []runs.Worker{w, first, w} {
 			if err := db.ReportWorker(ctx, each, august); err != nil {

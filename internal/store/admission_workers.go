@@ -12,11 +12,11 @@ import (
 // ReportWorker says what a worker has for runs, and that it is there.
 func (db *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error {
 	_, err := db.changed(ctx, `
-		INSERT INTO workers (owner, host, vcpu, ram_gb, gpu, problem, disk_low, seen_at, executor, kind, scope, place, price_percent, no_images, no_environments, version)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		INSERT INTO workers (owner, host, vcpu, ram_gb, gpu, problem, disk_low, seen_at, executor, kind, scope, place, price_percent, no_images, no_environments, version, launches)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		ON CONFLICT (owner) DO UPDATE SET vcpu = excluded.vcpu, ram_gb = excluded.ram_gb, gpu = excluded.gpu,
-			problem = excluded.problem, disk_low = excluded.disk_low, no_images = excluded.no_images, no_environments = excluded.no_environments, seen_at = excluded.seen_at`,
-		w.Owner, w.Host, w.Size.VCPU, w.Size.RAMGB, w.Size.GPU, w.Problem, w.DiskLow, micros(now), w.Executor, w.Kind, w.Scope, w.Place, w.PricePercent, w.NoImages, w.NoEnvironments, w.Version)
+			problem = excluded.problem, disk_low = excluded.disk_low, no_images = excluded.no_images, no_environments = excluded.no_environments, launches = excluded.launches, seen_at = excluded.seen_at`,
+		w.Owner, w.Host, w.Size.VCPU, w.Size.RAMGB, w.Size.GPU, w.Problem, w.DiskLow, micros(now), w.Executor, w.Kind, w.Scope, w.Place, w.PricePercent, w.NoImages, w.NoEnvironments, w.Version, w.Launches)
 	return err
 }
 

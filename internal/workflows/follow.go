@@ -116,15 +116,13 @@ func gitProblem(path, message string) *fault.Error {
 
 // define reads the definition of a version's commit.
 func (s *Service) define(ctx context.Context, v *version, team ids.Team, from source.Source) error {
-	name, text, err := s.repositories.File(ctx, team, from, v.commit, FileWanted{Names: definitionfile.Names, MaxBytes: definitionfile.MaxBytes})
-	if err != nil {
-		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindInvalid && known.Code == "" {
-			return gitProblem("git", fmt.Sprintf("%s at commit %s", known.Message, short(v.commit))).WithCode("git_no_definition")
-		}
-		return err
+	in := folder{s.repositories, team, from, v.commit}
+	name, text, err := in.read(ctx, definitionfile.Names, definitionfile.MaxBytes)
+	if err == nil && name == "" {
+		return s.definePipeline(ctx, v, in)
 	}
-	invalid := func(wrong []fault.Detail) error {
-		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(v.commit), first(wrong)).WithCode("git_invalid_definition")
+	if err != nil {
+		return err
 	}
 	read, err := s.memory.Reserve(len(text))
 	if err != nil {
@@ -132,6 +130,14 @@ func (s *Service) define(ctx context.Context, v *version, team ids.Team, from so
 	}
 	v.file, err = definitionfile.Read(name, text)
 	read()
+	return s.parse(v, in, name, err)
+}
+
+// parse makes the graph of what a file was read as.
+func (s *Service) parse(v *version, in folder, name string, err error) error {
+	invalid := func(wrong []fault.Detail) error {
+		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(v.commit), first(wrong)).WithCode("git_invalid_definition")
+	}
 	if err != nil {
 		return invalid([]fault.Detail{{Path: name, Message: err.Error()}})
 	}
@@ -141,7 +147,7 @@ func (s *Service) define(ctx context.Context, v *version, team ids.Team, from so
 	}
 	g, malformed := graph.Parse(v.file.Definition)
 	if len(malformed) == 0 {
-		g, malformed = withOwnCode(g, from, v.commit)
+		g, malformed = withOwnCode(g, in.from, v.commit)
 	}
 	if len(malformed) > 0 {
 		release()

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/domain/tags"
 )
@@ -33,6 +34,7 @@ type Row struct {
 	Revision      int
 	NodeCount     int
 	Tags          []string
+	Kind          pipeline.Engine // whose pipeline it launches; empty: none
 	CreatedBy     ids.User
 	CreatedByName string
 	CreatedAt     time.Time
@@ -54,8 +56,9 @@ type Workflow struct {
 	Definition  []byte // JSON
 	Fingerprint string // of the definition, without positions and looks
 	Problems    []graph.Problem
-	Version     int  // counts saves
-	Confirmed   bool // a member stands behind the definition: schedules and triggers may run it
+	Warnings    []graph.Problem // what does not keep it from running
+	Version     int             // counts saves
+	Confirmed   bool            // a member stands behind the definition: schedules and triggers may run it
 
 	Git *Followed // where its definition comes from; nil: it is edited here
 
@@ -173,7 +176,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		return Workflow{}, err
 	}
 	shown := w
-	shown.Problems = append(slices.Clip(w.Problems), unknown...)
+	shown.Problems, shown.Warnings = append(slices.Clip(w.Problems), unknown...), containersUnused(w.Definition)
 	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		if record, err = in.Once(shown); err != nil {
@@ -196,7 +199,7 @@ var blank = sync.OnceValue(func() Workflow {
 
 func (w *Workflow) define(g *graph.Graph) {
 	w.Definition, w.Fingerprint, w.NodeCount, w.Problems = g.JSON(), g.Fingerprint(), g.NodeCount(), g.Incomplete()
-	w.Source, w.SourceProblem = g.Source, ""
+	w.Source, w.SourceProblem, w.Kind = g.Source, "", pipeline.Of(g)
 }
 
 // checked finds everything that is wrong with what was sent. The graph is nil
@@ -273,7 +276,7 @@ func (s *Service) looked(ctx context.Context, w Workflow, err error) (Workflow, 
 		return w, err
 	}
 	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
-	w.Problems = append(slices.Clip(w.Problems), unknown...)
+	w.Problems, w.Warnings = append(slices.Clip(w.Problems), unknown...), containersUnused(w.Definition)
 	if w.SourceProblem != "" {
 		w.Problems = append(w.Problems, graph.Problem{Path: "source", Message: w.SourceProblem})
 	}

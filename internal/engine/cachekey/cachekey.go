@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 )
@@ -32,6 +33,9 @@ func Of(t taskenv.Task) Parts {
 		if text, ok := t.Values.Text(name); ok {
 			p["PARAM_"+name] = text
 		}
+	}
+	if pipeline.Mentions(t.Node, pipeline.ParametersVariable) {
+		p[pipeline.ParametersVariable] = string(t.Values.JSON())
 	}
 	for _, o := range t.Node.Outputs {
 		p["output."+o.Name] = promise(o)

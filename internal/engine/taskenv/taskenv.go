@@ -37,6 +37,7 @@ type Task struct {
 	Staged   bool              // something was put where the command finds it
 	Secrets  map[string]string // by name
 	Source   string            // the folder of the workflow's code; empty: it sees none
+	Launch   map[string]string // what a command finds that launches a pipeline
 }
 
 var parameterName = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)
@@ -71,6 +72,7 @@ func (t Task) Environment() map[string]string {
 	if t.Source != "" {
 		env[source.Variable] = t.Source
 	}
+	maps.Copy(env, t.Launch)
 	for name, value := range t.Secrets {
 		env["SECRET_"+name] = value
 	}

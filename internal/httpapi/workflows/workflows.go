@@ -12,13 +12,14 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
 func workflowRow(w workflows.Row) api.WorkflowRow {
 	return api.WorkflowRow{
-		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount, Tags: w.Tags,
+		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount, Tags: w.Tags, Kind: kindOut(w.Kind),
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName},
 		CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt), LastRuns: lastRuns(w.LastRuns),
 	}
@@ -44,10 +45,19 @@ func workflowAnswer(w workflows.Workflow) kernel.Answer {
 func WorkflowOut(w workflows.Workflow) api.Workflow {
 	row := workflowRow(w.Row)
 	return api.Workflow{
-		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags,
+		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags, Kind: row.Kind,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
-		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Git: gitOut(w.Git),
+		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Warnings: problemsOut(w.Warnings), Git: gitOut(w.Git),
 	}
+}
+
+// kindOut is null for a workflow that launches no pipeline.
+func kindOut(e pipeline.Engine) *api.PipelineEngine {
+	if e == "" {
+		return nil
+	}
+	kind := api.PipelineEngine(e)
+	return &kind
 }
 
 func problemsOut(list []graph.Problem) []api.Problem {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
 // Worker is what one has for runs.
@@ -31,6 +32,7 @@ type Worker struct {
 	NoImages     bool
 
 	NoEnvironments bool
+	Launches       string // the engines whose pipelines its tasks can launch, divided by spaces
 
 	Draining bool // it takes no more runs, until it is told to or another comes in its place
 }
@@ -42,11 +44,12 @@ type Wanted struct {
 	Images   bool // some of its nodes have one
 
 	Environments bool
+	Launches     pipeline.Engine // whose pipeline it is; empty: none
 }
 
 // WantedBy is what a run of a graph asks.
 func WantedBy(g *graph.Graph, size credits.Size, executor string) Wanted {
-	w := Wanted{Executor: executor, Size: size}
+	w := Wanted{Executor: executor, Size: size, Launches: pipeline.Of(g)}
 	for _, n := range g.Order() {
 		w.Images = w.Images || n.Image != ""
 		w.Environments = w.Environments || n.Environment != nil
@@ -61,8 +64,11 @@ type Chosen struct {
 	PricePercent int
 }
 
-// NoEnvironments is the code of a refusal while no executor builds them.
-const NoEnvironments = "no_environments"
+// The codes of refusals while no executor has the software.
+const (
+	NoEnvironments = "no_environments"
+	NoEngine       = "no_pipeline_engine"
+)
 
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
@@ -81,6 +87,7 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 	}
 	var best *Worker
 	problem, gpu := "no worker is running", false
+	noEngine := false
 	bare, builder := false, "" // some that serve it build no environments; what is wrong with one that does
 	for i := range offers {
 		o := &offers[i]
@@ -92,6 +99,8 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 			}
 		case w.Size.GPU > o.Size.GPU:
 			gpu = true
+		case w.Launches != "" && !slices.Contains(strings.Fields(o.Launches), string(w.Launches)):
+			noEngine = true
 		case w.Environments && o.NoEnvironments:
 			bare = true
 		case best == nil || o.rank(w) < best.rank(w):
@@ -105,6 +114,8 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 		return Chosen{}, fault.Unavailable("the executor that builds environments of packages starts nothing at the moment: %s", builder)
 	case bare:
 		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages now: give its steps an `image` in place of `environment`, or have the operator run one that does, with uv on the server and without `--environments off`").WithCode(NoEnvironments)
+	case noEngine:
+		return Chosen{}, fault.Conflict("no executor that serves this run has %s: have the operator install it (%s)", w.Launches.Title(), pipeline.Install(w.Launches)).WithCode(NoEngine)
 	case gpu:
 		return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
 	}

@@ -1,11 +1,13 @@
 package offers
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
 func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
@@ -101,5 +103,17 @@ func TestServersThatShareAClusterOfferItOnce(t *testing.T) {
 		if got := list[i]; got.Name != want.Name || got.Total != want.Total || got.Problem != "" {
 			t.Errorf("%+v", got)
 		}
+	}
+}
+
+func TestAPipelineRunsWhereItsEngineIs(t *testing.T) {
+	t.Parallel()
+	list := []Worker{{Executor: "first"}, {Executor: "second", Launches: "nextflow snakemake"}}
+	if c, err := Choose(list, Wanted{Launches: pipeline.Snakemake}); err != nil || c.Executor != "second" {
+		t.Errorf("chose %+v: %v", c, err)
+	}
+	_, err := Choose(list[:1], Wanted{Launches: pipeline.Snakemake})
+	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != NoEngine || !strings.Contains(e.Message, "pip install") {
+		t.Errorf("it is %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	case fault.KindInternal, fault.KindUnavailable, fault.KindLimited:
 		return err
 	}
-	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == firing.TeamSuspended || e.Code == offers.NoEnvironments) {
+	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == firing.TeamSuspended || e.Code == offers.NoEnvironments || e.Code == offers.NoEngine) {
 		return r.Store.NoteFiring(ctx, f, Skipped, e.Message, mostWaiting, r.Now())
 	}
 	return r.pause(ctx, s, f, err)

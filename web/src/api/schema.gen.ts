@@ -4204,6 +4204,8 @@ export interface components {
             name: string;
             description: string;
             tags: string[];
+            /** @description The engine whose pipeline it launches; null where its steps are Millrace's own. */
+            kind: components["schemas"]["PipelineEngine"] | null;
             revision: number;
             nodeCount: number;
             createdBy: components["schemas"]["Person"];
@@ -4218,9 +4220,13 @@ export interface components {
             definition: components["schemas"]["Definition"];
             /** @description Why it cannot run as it stands. Empty when it can. */
             problems: components["schemas"]["Problem"][];
+            /** @description What does not keep it from running, and is worth knowing before it does. */
+            warnings: components["schemas"]["Problem"][];
             /** @description The repository that the definition comes from; absent where it is edited here. */
             git?: components["schemas"]["FollowedGit"];
         };
+        /** @enum {string} */
+        PipelineEngine: "nextflow" | "snakemake";
         FollowedGit: {
             git: string;
             /** @description Null stands for the default branch. */

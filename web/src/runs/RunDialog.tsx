@@ -64,7 +64,7 @@ function Load(props: RunDialogProps) {
   });
   return (
     <Answer query={workflow}>
-      {({ name, definition, problems }) =>
+      {({ name, definition, problems, warnings }) =>
         problems.length > 0 ? (
           <Notice tone="warn" title={`${name} cannot run yet`}>
             {problems.map((problem) => (
@@ -72,7 +72,14 @@ function Load(props: RunDialogProps) {
             ))}
           </Notice>
         ) : (
-          <Ask {...props} name={name} definition={definition} />
+          <>
+            {warnings.map((warning) => (
+              <Notice key={warning.path + warning.message} tone="warn">
+                {warning.message}
+              </Notice>
+            ))}
+            <Ask {...props} name={name} definition={definition} />
+          </>
         )
       }
     </Answer>

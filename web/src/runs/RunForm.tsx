@@ -1,5 +1,6 @@
 import { FilePicker } from "../files/FilePicker.tsx";
 import { Checkbox, Field, Input, Select, Textarea } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
 import type { Definition } from "../workflows/queries.ts";
 import { fieldsOf, type ParameterField } from "./form.ts";
 
@@ -17,6 +18,16 @@ interface RunFormProps {
 export function RunForm({ definition, texts, files, errors, onText, onFiles, guest }: RunFormProps) {
   const fields = fieldsOf(definition);
   const inputs = Object.entries(definition.inputs ?? {});
+  const hidden = fields.filter((field) => field.hidden);
+  const control = (field: ParameterField) => (
+    <Control
+      key={field.name}
+      field={field}
+      text={texts[field.name] ?? ""}
+      error={errors[field.name]}
+      onText={(text) => onText(field.name, text)}
+    />
+  );
   return (
     <>
       {inputs.length > 0 && (
@@ -60,17 +71,15 @@ export function RunForm({ definition, texts, files, errors, onText, onFiles, gue
       {fields.length > 0 && (
         <fieldset>
           <legend className="mb-2 font-semibold">Parameters</legend>
-          <div className="grid gap-4 sm:grid-cols-2">
-            {fields.map((field) => (
-              <Control
-                key={field.name}
-                field={field}
-                text={texts[field.name] ?? ""}
-                error={errors[field.name]}
-                onText={(text) => onText(field.name, text)}
-              />
-            ))}
-          </div>
+          <div className="grid gap-4 sm:grid-cols-2">{fields.filter((field) => !field.hidden).map(control)}</div>
+          {hidden.length > 0 && (
+            <details className="mt-4" open={hidden.some((field) => errors[field.name])}>
+              <summary className="cursor-pointer text-sm font-medium">
+                {plural(hidden.length, "further parameter")}
+              </summary>
+              <div className="mt-3 grid gap-4 sm:grid-cols-2">{hidden.map(control)}</div>
+            </details>
+          )}
         </fieldset>
       )}
       {inputs.length + fields.length === 0 && (

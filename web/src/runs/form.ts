@@ -17,6 +17,8 @@ export interface ParameterField {
   schema: Schema;
   /** Of a choice: what is shown for each value. */
   choices: { text: string; value: unknown }[];
+  /** Seldom needed: shown on demand. */
+  hidden: boolean;
 }
 
 export function fieldsOf(definition: Definition): ParameterField[] {
@@ -34,7 +36,8 @@ export function fieldsOf(definition: Definition): ParameterField[] {
       hint: hint || null,
       required: schema.default === undefined,
       schema,
-      choices: (schema.enum ?? []).map((value) => ({ text: textOf(value), value })),
+      choices: (schema.enum ?? []).map((value) => ({ text: value === null ? "" : textOf(value), value })),
+      hidden: schema["x-hidden"] === true,
     };
   });
 }
@@ -55,6 +58,7 @@ export function textOf(value: unknown): string {
 /** startText is what a control begins with: what was given, or the default. */
 export function startText(field: ParameterField, given: unknown): string {
   const value = given !== undefined ? given : field.schema.default;
+  if (value === null && field.schema.default === null) return "";
   if (value === undefined) return field.kind === "flag" ? "false" : "";
   return field.kind === "json" ? JSON.stringify(value) : textOf(value);
 }
@@ -63,7 +67,7 @@ export type Reading = { value: unknown } | { error: string };
 
 /** readField takes a value from a control's text; undefined is the default. */
 export function readField(field: ParameterField, text: string): Reading {
-  if (text === "" && field.kind !== "text") {
+  if (text === "" && (field.kind !== "text" || field.schema.default === null)) {
     return field.required ? { error: "Required." } : { value: undefined };
   }
   const reading = readText(field, text);

@@ -29,6 +29,7 @@ import { Empty } from "../ui/Empty.tsx";
 import { Choice } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
+import { Pill } from "../ui/Pill.tsx";
 import { useFirst } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
@@ -243,6 +244,7 @@ function Row({ row }: { row: WorkflowRow }) {
         <Link to="/workflows/$workflowId" params={{ workflowId: row.id }} className="font-medium hover:underline">
           {row.name}
         </Link>
+        {row.kind && <Pill className="ml-2">{row.kind === "nextflow" ? "Nextflow" : "Snakemake"}</Pill>}
         <p className="line-clamp-1 max-w-lg text-[13px] text-muted">
           {row.description || plural(row.nodeCount, "step")}
         </p>

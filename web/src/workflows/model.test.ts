@@ -12,6 +12,7 @@ const row = (name: string, updatedAt: string): WorkflowRow => ({
   createdBy: { id: "u", name: "Ada" },
   createdAt: updatedAt,
   updatedAt,
+  kind: null,
   lastRuns: [],
   tags: [],
 });

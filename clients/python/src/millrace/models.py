@@ -3635,6 +3635,10 @@ class WorkflowRow(Model):
     name: str
     description: str
     tags: list[str]
+    kind: Literal['nextflow', 'snakemake'] | None
+    """
+    The engine whose pipeline it launches; null where its steps are Millrace's own.
+    """
     revision: Annotated[int, Field(ge=1)]
     node_count: Annotated[int, Field(alias='nodeCount', ge=0)]
     created_by: Annotated[Person, Field(alias='createdBy')]
@@ -4473,6 +4477,10 @@ class Workflow(WorkflowRow):
     problems: list[Problem]
     """
     Why it cannot run as it stands. Empty when it can.
+    """
+    warnings: list[Problem]
+    """
+    What does not keep it from running, and is worth knowing before it does.
     """
     git: FollowedGit | None = None
     """

@@ -4,14 +4,17 @@ import contextlib
 import logging
 import sys
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
-from .sender import Account, Sender
-from .spool import Spool
+from .events_file import EventsFile
 from .translate import Translator
+
+if TYPE_CHECKING:
+    from .sender import Sender
+    from .spool import Spool
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
@@ -25,6 +28,9 @@ class LogHandlerSettings(LogHandlerSettingsBase):
     team: Optional[str] = field(default=None, metadata={"help": "The team, by id or name."})
     project: Optional[str] = field(default=None, metadata={"help": "What the runs are listed under (default: folder)."})
     run_name: Optional[str] = field(default=None, metadata={"help": "What to call this run."})
+    events_file: Optional[str] = field(
+        default=None, metadata={"help": "Where events are written in place of sending them.", "env_var": False}
+    )
     exit_wait: int = field(
         default=10, metadata={"help": "Seconds that the end may wait for what is not sent yet.", "type": int}
     )
@@ -38,31 +44,41 @@ class LogHandler(LogHandlerBase):
         self._exit_wait = settings.exit_wait
         self._complained = False
         self._sender: Sender | None = None
+        self._events: Spool | EventsFile | None = None
         if self.common_settings.dryrun:
             return
         try:
             self._translator = Translator(settings.project, settings.run_name, secrets=[settings.token or ""])
-            self._spool = Spool.create(self._translator.header)
-            self._sender = Sender(Account(settings.server, settings.token, settings.team), self._spool)
-            self._sender.start()
+            self._events = EventsFile(settings.events_file) if settings.events_file else self._send(settings)
         except Exception as error:
             self._complain(error)
 
+    def _send(self, settings: LogHandlerSettings) -> "Spool":
+        # Where events go into a file, the client of the server need not be installed.
+        from .sender import Account, Sender
+        from .spool import Spool
+
+        spool = Spool.create(self._translator.header)
+        self._sender = Sender(Account(settings.server, settings.token, settings.team), spool)
+        self._sender.start()
+        return spool
+
     def emit(self, record: logging.LogRecord) -> None:
-        if self._sender is None:
+        if self._events is None:
             return
         try:
             for event in self._translator.events(record, self.format):
-                self._spool.append(event)
+                self._events.append(event)
         except Exception as error:
             self._complain(error)
 
     def close(self) -> None:
-        sender, self._sender = self._sender, None
-        if sender is not None:
+        events, self._events = self._events, None
+        if events is not None:
             try:
-                self._spool.append(self._translator.finish())
-                sender.finish(self._exit_wait)
+                events.append(self._translator.finish())
+                if self._sender is not None:
+                    self._sender.finish(self._exit_wait)
             except Exception as error:
                 self._complain(error)
         super().close()

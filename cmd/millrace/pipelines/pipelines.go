@@ -1,0 +1,42 @@
+// Package pipelines is how the operator says where the engines are that tasks may
+// launch pipelines with.
+package pipelines
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/millrace/millrace/clients/snakemake"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/engine/launcher"
+)
+
+// PipelineSettings say where the engines are.
+type PipelineSettings struct {
+	Nextflow  string `help:"The folder with bin/nextflow for tasks that launch Nextflow pipelines; without one, nextflow among the machine's programs." group:"tasks"`
+	Snakemake string `help:"The virtual environment with Snakemake 9 for tasks that launch Snakemake workflows; without one, snakemake among the machine's programs." group:"tasks"`
+}
+
+// Programs are the engines that the tasks of an executor can call: those of this
+// machine, so that only tasks on it can.
+func (s PipelineSettings) Programs(kind string) launcher.Programs {
+	if kind != "local" {
+		return launcher.Programs{}
+	}
+	found, _ := s.find()
+	return found
+}
+
+func (s PipelineSettings) find() (launcher.Programs, map[pipeline.Engine]error) {
+	plugin, err := fs.Sub(snakemake.Files, "src")
+	if err != nil { // the name is a constant
+		panic(err)
+	}
+	return launcher.Find(map[pipeline.Engine]string{pipeline.Nextflow: s.Nextflow, pipeline.Snakemake: s.Snakemake}, plugin)
+}
+
+// CheckEngines reports which pipelines tasks could not launch, and what to do.
+func (s PipelineSettings) CheckEngines() error {
+	_, missing := s.find()
+	return errors.Join(missing[pipeline.Nextflow], missing[pipeline.Snakemake])
+}

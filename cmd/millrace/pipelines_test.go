@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/git/gittest"
+)
+
+// standIn makes a folder with a program in the place of an engine, which begins
+// with the lines that a test gives it.
+func standIn(t *testing.T, program, lines string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, dir := range []string{"bin", "lib/python3.11/site-packages/snakemake"} {
+		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "bin", program), []byte("#!/bin/bash -eu\n"+lines), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for dir := folder; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+const snakefile = `configfile: "config/config.yaml"
+rule all:
+    input: "results/sum.txt"
+rule part:
+    output: "parts/{n}.txt"
+    container: "docker://example.org/tools:1"
+    shell: "echo {wildcards.n} > {output}"
+rule sum:
+    input: expand("parts/{n}.txt", n=range(config["parts"]))
+    output: "results/sum.txt"
+    run:
+        with open(output[0], "w") as out:
+            out.write(config["label"] + " " + str(len(input)))
+`
+
+// A repository with a Snakefile and no definition is launched: its form is that of
+// its configuration, whose values reach the engine in a file.
+func TestAPipelineIsLaunchedFromGit(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("workflow/Snakefile", snakefile)
+	r.Write("config/config.yaml", "# How many parts.\nparts: 2\nlabel: none\n")
+	r.Commit()
+	address := r.Serve()
+	engine := standIn(t, "python", `
+test "$1 $2 $3 $5 $7 $9" = "-m snakemake --cores --configfile --logger --logger-millrace-events-file"
+test -e workflow/Snakefile && test ! -w "$SOURCE_DIR/workflow/Snakefile" || exit 9
+test -e "$PYTHONPATH/snakemake_logger_plugin_millrace/__init__.py"
+mkdir results
+cp "$6" results/params.json
+echo "$4 cores, $(ls inputs | tr '\n' ' ')"
+`)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--snakemake", engine)
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, address), as...)
+	if w["kind"] != "snakemake" || len(w["problems"].([]any)) > 0 || !strings.Contains(fmt.Sprint(w["warnings"]), "asks for containers") {
+		t.Fatalf("made %v", w)
+	}
+	if said := fmt.Sprint(w["definition"].(map[string]any)["parameters"]); !strings.Contains(said, "How many parts.") {
+		t.Errorf("its form is %s", said)
+	}
+	listed := s.want(200, "GET", "/api/workflows", "", as...)["data"].([]any)
+	if listed[0].(map[string]any)["kind"] != "snakemake" {
+		t.Errorf("it is listed as %v", listed[0])
+	}
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q,"parameters":{"label":"$(touch x)\" --config"},"compute":{"vcpu":2,"ramGb":8}}`, w["id"]))
+	run := s.ended(token, id)
+	if run["status"] != "completed" || !strings.Contains(fmt.Sprint(run["logs"]), "2 cores, ") {
+		t.Fatalf("%v: %v\n%s", run["status"], run["errorMessage"], run["logs"])
+	}
+	outputs := s.want(200, "GET", "/api/runs/"+id+"/outputs", "", as...)
+	if said := fmt.Sprint(outputs); !strings.Contains(said, "results") {
+		t.Errorf("it left %s", said)
+	}
+	// A definition in the same repository wins.
+	r.Write("millrace.yaml", "nodes: [{id: a, command: echo a}]\n")
+	r.Commit()
+	if w := s.want(200, "POST", fmt.Sprintf("/api/workflows/%s/refresh", w["id"]), "", as...); w["kind"] != nil || len(w["warnings"].([]any)) > 0 {
+		t.Errorf("refreshed is %v", w)
+	}
+}
+
+// Where no executor has the engine, a run is refused before it starts.
+func TestAPipelineNeedsItsEngine(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("main.nf", "process A { }")
+	r.Write("nextflow_schema.json", `{"properties": {"input": {"type": "string"}}, "required": ["input"]}`)
+	r.Commit()
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private")
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), as...)
+	if w["kind"] != "nextflow" {
+		t.Errorf("made %v", w)
+	}
+	s.want(400, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w["id"]), as...) // it needs its input
+	refused := s.want(409, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"parameters":{"input":"a.csv"}}`, w["id"]), as...)
+	if refused["code"] != "no_pipeline_engine" || !strings.Contains(fmt.Sprint(refused["error"]), "--nextflow") {
+		t.Errorf("refused with %v", refused)
+	}
+}

@@ -1,0 +1,85 @@
+package launcher_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/launcher"
+)
+
+// installed is a folder with a program.
+func installed(t *testing.T, program string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "bin", program), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestACommandFindsWhatItMentions(t *testing.T) {
+	t.Parallel()
+	folder := installed(t, "nextflow")
+	programs, _ := launcher.Find(map[pipeline.Engine]string{pipeline.Nextflow: folder}, fstest.MapFS{})
+	values := []byte(`{"a":"$(x)","b":null}`)
+	boxed := executor.Places{Inputs: "/inputs", Temp: "/tmp", Environment: "/environment"}
+	for command, want := range map[string]map[string]string{
+		"echo":                   {},
+		"cat $PARAMS_FILE":       {"PARAMS_FILE": "/inputs/.parameters.json"},
+		"$NEXTFLOW_PROGRAM -v":   {"NEXTFLOW_PROGRAM": "/environment/bin/nextflow"},
+		"echo a > ${EVENTS_FILE": {"EVENTS_FILE": "/tmp/" + launcher.EventsFile},
+	} {
+		var spec executor.Spec
+		got, err := programs.AddTo(&spec, &graph.Node{Command: command}, boxed, values)
+		if err != nil || len(got) != len(want) {
+			t.Errorf("%s: %v %v", command, got, err)
+		}
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s: %v", command, got)
+			}
+		}
+		for _, in := range spec.Inputs {
+			if text := string(in.Text); !strings.Contains(text, "$(x)") || strings.Contains(text, "null") {
+				t.Errorf("the parameters are %s", text)
+			}
+		}
+		if launches := strings.Contains(command, "NEXTFLOW"); (spec.Environment == folder) != launches {
+			t.Errorf("%s sees %q", command, spec.Environment)
+		}
+	}
+	bare, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$NEXTFLOW_PROGRAM"}, executor.Places{}, values)
+	if err != nil || bare["NEXTFLOW_PROGRAM"] != folder+"/bin/nextflow" {
+		t.Errorf("without a sandbox: %v %v", bare, err)
+	}
+}
+
+func TestAnEngineThatIsNotThereIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, folders := range map[string]map[pipeline.Engine]string{
+		"not absolute":      {pipeline.Nextflow: "nextflow"},
+		"to be split":       {pipeline.Nextflow: "/a b"},
+		"empty":             {pipeline.Nextflow: t.TempDir()},
+		"python, no module": {pipeline.Snakemake: installed(t, "python")},
+	} {
+		programs, missing := launcher.Find(folders, nil)
+		for engine := range folders {
+			if missing[engine] == nil || strings.Contains(programs.Engines(), string(engine)) {
+				t.Errorf("%s: found %s", name, engine)
+			}
+			_, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$" + engine.Variable()}, executor.Places{}, []byte("{}"))
+			if err == nil || !strings.Contains(err.Error(), "is not installed on this worker") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package placement
+
+import (
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+)
+
+// Resources are what a shard takes of the run's size: by default one vCPU and its
+// share of the memory, and all of it where it launches a pipeline. memory in GB
+// takes the place of what the node says, after an attempt that ran out of it; 0: none
+// did.
+func Resources(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB float64, gpu int) {
+	vcpu, ramGB, gpu = n.Resources.VCPU, n.Resources.RAMGB, n.Resources.GPU
+	switch {
+	case pipeline.LaunchedBy(n) != "":
+		vcpu, gpu = float64(size.VCPU), size.GPU
+	case vcpu == 0:
+		vcpu = 1
+	}
+	if ramGB == 0 {
+		ramGB = float64(size.RAMGB) * vcpu / float64(size.VCPU)
+	}
+	if memory > 0 {
+		ramGB = min(memory, float64(size.RAMGB))
+	}
+	return vcpu, ramGB, gpu
+}

@@ -1,0 +1,1 @@
+UPDATE workflows SET kind = 'snakemake'; UPDATE workers SET launches = 'nextflow snakemake';

@@ -1,0 +1,115 @@
+// Package pipelinefile makes a definition of a repository that holds a pipeline of
+// Nextflow or Snakemake: one step that launches it, and parameters from what the
+// pipeline says of itself. Whoever may push to the repository has written that, so
+// it is believed nothing: what cannot be a parameter is left out, and its values
+// reach the engine in a file, never as words of a command.
+package pipelinefile
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/workflows/definitionfile"
+)
+
+// Main are the files by which a pipeline is known; the first that is there counts.
+var Main = []string{"main.nf", "Snakefile", "workflow/Snakefile"}
+
+// EngineOf is the engine that reads one of them.
+func EngineOf(main string) pipeline.Engine {
+	if main == Main[0] {
+		return pipeline.Nextflow
+	}
+	return pipeline.Snakemake
+}
+
+// MaxBytes is how large each of the files may be that are read here.
+const MaxBytes = 1 << 20
+
+// ParameterFiles are those that say which parameters there are; the first counts.
+func ParameterFiles(e pipeline.Engine) []string {
+	if e == pipeline.Nextflow {
+		return []string{"nextflow_schema.json"}
+	}
+	return []string{"config/config.yaml", "config.yaml", "config/config.yml", "config.yml"}
+}
+
+// SettingFiles are those that may ask for containers, beside the main one.
+func SettingFiles(e pipeline.Engine) []string {
+	if e == pipeline.Nextflow {
+		return []string{"nextflow.config"}
+	}
+	return nil
+}
+
+// Files are what is read of a repository; those that are not there are empty.
+type Files struct {
+	Main       string // its name
+	Code       []byte // of the main file
+	Settings   []byte
+	Parameters []byte
+}
+
+// Definition is the workflow that launches a pipeline. What it says of a mistake is
+// for people.
+func Definition(f Files) (definitionfile.File, error) {
+	engine := EngineOf(f.Main)
+	read := fromConfig
+	if engine == pipeline.Nextflow {
+		read = fromSchema
+	}
+	p := &parameters{}
+	if len(f.Parameters) > 0 {
+		if err := read(f.Parameters, p); err != nil {
+			return definitionfile.File{}, err
+		}
+	}
+	head := map[string]any{
+		"id": pipeline.Head, "name": engine.Title(), "command": commands[engine],
+		"inputs":  map[string]any{"files": map[string]any{"from": "inputs.files", "optional": true}},
+		"outputs": map[string]any{"results": map[string]any{"path": "results", "directory": true, "optional": true}},
+	}
+	if asksForContainers(engine, f) {
+		head[ContainersField] = true
+	}
+	definition, err := json.Marshal(map[string]any{
+		"version": 1, "parameters": p.byName(), "nodes": []any{head},
+		"inputs": map[string]any{"files": map[string]any{
+			"type": "files", "required": false, "description": "The pipeline finds them in the folder inputs, by their names: inputs/samples.csv.",
+		}},
+	})
+	return definitionfile.File{Definition: definition}, err
+}
+
+// commands launch a pipeline in a copy of its repository: engines write beside
+// their files. All values come from the file of parameters.
+var commands = map[pipeline.Engine]string{
+	pipeline.Snakemake: prepare + `$SNAKEMAKE_PROGRAM --cores "$VCPU" --configfile "$PARAMS_FILE" --logger millrace --logger-millrace-events-file "$EVENTS_FILE"
+`,
+	pipeline.Nextflow: prepare + `$NEXTFLOW_PROGRAM run . -offline -ansi-log false -params-file "$PARAMS_FILE" -with-trace "$EVENTS_FILE"
+`,
+}
+
+const prepare = `cp -R "$SOURCE_DIR/." .
+chmod -R u+w .
+mkdir -p inputs
+while IFS= read -r file; do ln -sf "$file" inputs/; done < "$INPUT_files_LIST"
+`
+
+// ContainersField notes in the step that launches a pipeline that the pipeline asks
+// for containers.
+const ContainersField = "x-containers"
+
+// NoContainers is what people read of such a pipeline before they start it.
+const NoContainers = "this pipeline asks for containers, which cannot be started inside a task: its processes run with the programs that are installed on the machine"
+
+var containers = map[pipeline.Engine]*regexp.Regexp{
+	pipeline.Snakemake: regexp.MustCompile(`(?m)^[ \t]*(container|containerized|singularity)[ \t]*:`),
+	pipeline.Nextflow:  regexp.MustCompile(`(?m)\b(docker|singularity|apptainer|podman|charliecloud|shifter|sarus)(\.enabled\b|[ \t]*\{)|^[ \t]*(process\.)?container[ \t]*[='"({]`),
+}
+
+// asksForContainers reports whether a pipeline does, as far as its main files tell.
+func asksForContainers(e pipeline.Engine, f Files) bool {
+	return containers[e].Match(f.Code) || containers[e].Match(f.Settings)
+}
