@@ -76,6 +76,11 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		WITH RECURSIVE lines (team) AS (
 			SELECT MIN(team_id) FROM runs WHERE status = 'queued'
 			UNION ALL SELECT (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND team_id > team) FROM lines WHERE team IS NOT NULL
+		), bounds (team, last) AS MATERIALIZED (
+			SELECT team, COALESCE(
+				(SELECT id FROM runs WHERE status = 'queued' AND team_id = team AND `+whose+` ORDER BY id LIMIT 1 OFFSET $1 - 1),
+				(SELECT MAX(id) FROM runs WHERE status = 'queued' AND team_id = team))
+			FROM lines WHERE team IS NOT NULL
 		)
 		SELECT q.team_id, q.id, q.vcpu, q.ram_gb, q.gpu, q.passed, q.needs, CASE
 			WHEN q.preparing = '' THEN ''
@@ -83,10 +88,9 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			WHEN SUBSTR(q.preparing_by, 1, LENGTH($3)) = $3 THEN ''
 			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = q.preparing_by AND w.seen_at > $4) THEN q.preparing_by
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
-		FROM lines JOIN runs q ON q.id IN (
-			SELECT id FROM runs WHERE status = 'queued' AND team_id = lines.team AND `+whose+` ORDER BY id LIMIT $1 + 0
-		) LEFT JOIN team_usage u ON u.team_id = lines.team
-		WHERE NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = lines.team AND t.suspended_at IS NOT NULL)
+		FROM bounds JOIN runs q ON q.status = 'queued' AND q.team_id = bounds.team AND q.id <= bounds.last
+		LEFT JOIN team_usage u ON u.team_id = bounds.team
+		WHERE `+whose+` AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = bounds.team AND t.suspended_at IS NOT NULL)
 			AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
 		ORDER BY q.team_id, q.id`, args...)
 	var lines []admission.TeamQueue
