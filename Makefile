@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -143,6 +143,9 @@ gen: ## Generate code from the API description
 
 bench: ## Measure the server beside PocketBase, nginx, versitygw and bare programs
 	bench/run
+
+load: ## Measure many runs, teams, workers and clients on one PostgreSQL (docs/scaling.md)
+	bench/scale
 
 # Twice: where gofumpt adds an empty line, the alignment around it changes.
 fmt: $(GOFUMPT) ## Format the Go files

@@ -18,15 +18,25 @@ import (
 // else at a scale that no machine has (bench/cmd/scaleload).
 func openLocal(_ context.Context, c local.Config) (executors.Driver, error) {
 	d, err := dummy.New(c.Folder, c.Now)
-	p := pretender{c.Folder}
-	return executors.Driver{Driver: d, Renewer: p, Watcher: d, Meter: p, Preparer: p, Closer: d}, err
+	p := pretender{d, c}
+	return executors.Driver{Driver: p, Renewer: p, Watcher: d, Meter: p, Preparer: p, Closer: d}, err
 }
 
-// pretender does for the dummy what only drivers of processes have to.
-type pretender struct{ folder string }
+// pretender does for the dummy what only drivers of processes have to, and has the
+// capacity of the settings.
+type pretender struct {
+	*dummy.Driver
+	config local.Config
+}
+
+func (p pretender) Capabilities(ctx context.Context) (executor.Capabilities, error) {
+	c, err := p.Driver.Capabilities(ctx)
+	c.VCPU, c.MemoryBytes = p.config.VCPU, p.config.MemoryBytes
+	return c, err
+}
 
 func (p pretender) Prepare(_ context.Context, k executor.Key) error {
-	return os.MkdirAll(filepath.Join(p.folder, k.Folder(), "work"), 0o700)
+	return os.MkdirAll(filepath.Join(p.config.Folder, k.Folder(), "work"), 0o700)
 }
 
 func (pretender) Renew(context.Context, ...executor.Handle) error { return nil }
