@@ -2082,6 +2082,7 @@ type MarkRead struct {
 
 // Me Who is asking, and in which team.
 type Me struct {
+	// Email Empty for a service account, which has none.
 	Email string `json:"email"`
 
 	// EmailVerified Whether the address is known to be theirs; until then they send no mail.

@@ -99,6 +99,9 @@ func TestAServiceAccountOutlivesItsMaker(t *testing.T) {
 		if r := h.call("GET", "/api/runs/"+run, "", token).want(200); r.text("startedBy", "name") != "Nightly" {
 			t.Error(r.body)
 		}
+		if r := h.call("GET", "/api/me", "", token).want(200); r.text("data", "email") != "" {
+			t.Errorf("its id is taken for an address: %s", r.body)
+		}
 		h.call("POST", "/api/workflows", `{"name":"w"}`, token).wantCode(403, "insufficient_scope")
 		if r := h.call("GET", "/auth/teams/"+string(host.team)+"/members", "", bearer(host.token)); strings.Contains(r.body, "Nightly") {
 			t.Errorf("it is listed as a person: %s", r.body)

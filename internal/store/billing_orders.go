@@ -54,7 +54,7 @@ type orderRow struct {
 }
 
 const order = `
-	SELECT o.id, o.team_id, t.name, o.buyer_id, u.name, u.email, o.package_index, o.package_name, o.credits, o.amount, o.currency,
+	SELECT o.id, o.team_id, t.name, o.buyer_id, u.name, ` + emailOf + `, o.package_index, o.package_name, o.credits, o.amount, o.currency,
 	       o.secret_hash, o.session_id, o.state, o.created_at, o.expires_at, o.paid_at,
 	       o.refunded, o.dispute, o.dispute_at, o.booked, o.bookings
 	FROM orders o
@@ -242,7 +242,7 @@ func (db *DB) subscriptionBilled(ctx context.Context, e billing.PaymentEvent, no
 }
 
 const invoice = `
-	SELECT i.id, i.team_id, t.name, COALESCE(u.email, ''), COALESCE(i.order_id, ''), o.secret, COALESCE(o.refunded, 0),
+	SELECT i.id, i.team_id, t.name, ` + emailOf + `, COALESCE(i.order_id, ''), o.secret, COALESCE(o.refunded, 0),
 	       i.number, i.status, i.amount, i.currency, i.description, COALESCE(o.credits, 0),
 	       i.pdf_url, i.hosted_url, i.created_at, i.paid_at
 	FROM invoices i

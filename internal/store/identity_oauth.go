@@ -255,7 +255,7 @@ func (db *DB) DeleteConsent(ctx context.Context, user ids.User, client string) e
 
 // An API token reaches its one team, the others all.
 const tokenPresence = `
-	SELECT '', '', COALESCE(a.grant_id, a.id), a.role, a.scopes, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT '', '', COALESCE(a.grant_id, a.id), a.role, a.scopes, u.id, u.name, ` + emailOf + `, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM access_tokens a
 	JOIN users u ON u.id = a.user_id
@@ -270,7 +270,7 @@ func (db *DB) PresenceByAccess(ctx context.Context, hash string, now time.Time) 
 }
 
 const grantPresence = `
-	SELECT '', '', a.id, a.role, a.scopes, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT '', '', a.id, a.role, a.scopes, u.id, u.name, ` + emailOf + `, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM (
 		SELECT id, user_id, expires_at, '' AS role, scopes, NULL AS team_id FROM oauth_grants WHERE id = $1

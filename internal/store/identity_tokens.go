@@ -92,6 +92,10 @@ func (db *DB) RotateAPIToken(ctx context.Context, old string, t builtin.APIToken
 	return t, err
 }
 
+// emailOf is the address of a user u, empty for who has none: the column is
+// unique, and holds their id then.
+const emailOf = `COALESCE(NULLIF(u.email, u.id), '')`
+
 // InsertServiceAccount adds a service account to its team.
 func (db *DB) InsertServiceAccount(ctx context.Context, a builtin.ServiceAccount, most int) error {
 	audit.On(ctx, a.ID)

@@ -3499,6 +3499,7 @@ export interface components {
         Me: {
             id: string;
             name: string;
+            /** @description Empty for a service account, which has none. */
             email: string;
             /** @description Whether the address is known to be theirs; until then they send no mail. */
             emailVerified: boolean;

@@ -3459,6 +3459,9 @@ class Me(Model):
     id: str
     name: str
     email: str
+    """
+    Empty for a service account, which has none.
+    """
     email_verified: Annotated[bool, Field(alias='emailVerified')]
     """
     Whether the address is known to be theirs; until then they send no mail.
