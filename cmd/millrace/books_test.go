@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/git/gittest"
 )
 
 // blocks are the fenced parts of a page in one language, with the heading above
@@ -87,20 +88,24 @@ func TestTheTutorial(t *testing.T) {
 	}
 }
 
-// notHere are recipes that need what a machine of tests lacks.
-var notHere = []string{"A container image", "GPUs"}
+// notHere are recipes that need what a machine of tests lacks, or what their own
+// tests bring.
+var notHere = []string{"A container image", "GPUs", "pandas and matplotlib from pip"}
 
 // recipeLogs are what recipes print.
 var recipeLogs = map[string]string{
 	"One step for each file": "5\n", "One step for each value": "seed 4 is number 3", "Split, map, reduce": "3\n", "Branches": "quick\n",
 	"Go on without what failed": "good\nbetter", "Try again after a pause": "attempt 3", "Try again with more memory": "0.5 GB",
 	"Show progress": "done", "Use a secret": "has 20 characters: ***", "One after the other, without files": "checked",
-	"Reads in a bucket, and a report back into it": "2 files in the report",
+	"Reads in a bucket, and a report back into it": "2 files in the report", "Scripts from a repository": "3 lines",
 }
 
 func TestEveryRecipeWorks(t *testing.T) {
 	t.Parallel()
-	s := start(t, "--data", t.TempDir(), "--runs-per-minute", "1000")
+	repository := gittest.New(t)
+	repository.Write("scripts/count.sh", "echo $(wc -l < \"$1\") lines")
+	repository.Commit()
+	s := start(t, "--data", t.TempDir(), "--runs-per-minute", "1000", "--fetch-allow-private")
 	token, cookie, _ := s.signUp("ada")
 	s.want(200, "PUT", "/api/secrets/SRA_TOKEN", `{"value":"twenty characters..."}`, "Cookie", cookie)
 	inputs := map[string][]string{}
@@ -114,7 +119,9 @@ func TestEveryRecipeWorks(t *testing.T) {
 		}
 	}
 	headings, texts := blocks(t, "recipes.md", "json")
+	served := repository.Serve()
 	for i, heading := range headings {
+		texts[i] = strings.Replace(texts[i], "https://git.example.org/lab/analysis.git", served, 1)
 		g, wrong := graph.Parse([]byte(texts[i]))
 		if len(wrong) == 0 {
 			wrong = g.Incomplete()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,44 @@ func TestTasksUseAnEnvironmentThatIsBuiltOnce(t *testing.T) {
 	other := s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"greet","environment":{"lock":%q},"command":"greet"}]}`, lock))
 	if r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, other))); r["status"] != "completed" || len(x.Asked()) != before {
 		t.Errorf("by its lock it ended as %v", r)
+	}
+}
+
+// Real packages are built once for fifty shards of two runs, the second finds them
+// built, and so does the recipe.
+func TestPandasIsBuiltOnceForAllShards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it installs 55 MB of packages")
+	}
+	t.Parallel()
+	x := indextest.New(t)
+	x.NeedPackages(t)
+	headings, texts := blocks(t, "recipes.md", "json")
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
+	token, _, _ := s.signUp("ada")
+	// Importing takes longer than all the rest, so that one shard does.
+	shards := s.workflow(token, `{"parameters":{"n":{"type":"array","default":[`+strings.Repeat(`1,`, 49)+`1]}},"nodes":[{"id":"plot","environment":{"pip":["pandas==2.*","matplotlib==3.*"]},"scatter":{"over":"params.n"},
+		"command":"test -x $VIRTUAL_ENV/bin/python; [ $ITEM_INDEX != 7 ] || python -c 'import numpy, pandas; print(\"mean\", pandas.Series(numpy.arange(5)).mean())'"}]}`)
+	recipe := s.workflow(token, texts[slices.Index(headings, "pandas and matplotlib from pip")])
+	asked, lock := 0, ""
+	for i, tt := range []struct{ workflow, says string }{{shards, "mean 2.0"}, {shards, "mean 2.0"}, {recipe, "drawn 132"}} {
+		id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, tt.workflow))
+		r := s.ended(token, id)
+		if log, _ := r["logs"].(string); r["status"] != "completed" || !strings.Contains(log, tt.says) {
+			t.Fatalf("run %d ended as %v: %v\n%s", i, r["status"], r["errorMessage"], log)
+		}
+		chosen := s.want(200, "GET", "/api/runs/"+id+"/nodes/plot/environment", "", "Authorization", bearer(token))["lock"].(string)
+		if i == 0 {
+			asked, lock = len(x.Asked()), chosen
+		}
+		if more := x.Asked()[asked:]; len(more) > 0 || chosen != lock || !strings.Contains(lock, "numpy==") {
+			t.Errorf("run %d has the index asked for %v, and its lock is\n%s", i, more, chosen)
+		}
+	}
+	for name, n := range x.Whole() {
+		if n != 1 {
+			t.Errorf("%s was fetched %d times", name, n)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,13 +32,14 @@ type Index struct {
 	files map[string]map[string][]byte // by package
 	links map[string][]string          // to other places, by package
 	asked []string                     // paths
+	whole map[string]int               // how often each file was given as a whole
 	fails int                          // the status of every answer; 0: as it should be
 }
 
 // New starts an index that ends with the test.
 func New(t *testing.T) *Index {
 	t.Helper()
-	x := &Index{files: map[string]map[string][]byte{}, links: map[string][]string{}}
+	x := &Index{files: map[string]map[string][]byte{}, links: map[string][]string{}, whole: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(x.serve))
 	t.Cleanup(server.Close)
 	x.URL = server.URL + "/simple/"
@@ -55,6 +57,29 @@ func NeedUV(t *testing.T) {
 	}
 }
 
+// NeedPackages gives the index real packages, pandas and matplotlib with all that
+// they need. It skips a test where they are not there, and fails it where everything
+// must be.
+func (x *Index) NeedPackages(t *testing.T) {
+	t.Helper()
+	NeedUV(t)
+	wheels, _ := filepath.Glob(filepath.Join(os.Getenv("MILLRACE_TEST_WHEELS"), "packages", "*.whl"))
+	if len(wheels) == 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there are no packages in MILLRACE_TEST_WHEELS: run by scripts/with-uv")
+		}
+		t.Skip("there are no packages in MILLRACE_TEST_WHEELS: scripts/with-uv fetches them")
+	}
+	for _, wheel := range wheels {
+		content, err := os.ReadFile(wheel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(filepath.Base(wheel), "-")
+		x.AddFile(strings.ReplaceAll(name, "_", "-"), filepath.Base(wheel), content)
+	}
+}
+
 // Fail has every answer from now on have a status.
 func (x *Index) Fail(status int) {
 	x.mu.Lock()
@@ -67,6 +92,13 @@ func (x *Index) Asked() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Clone(x.asked)
+}
+
+// Whole is how often each file was given, by name; who looked into it does not count.
+func (x *Index) Whole() map[string]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.whole)
 }
 
 // AddWheel adds a pure wheel with files, and what it requires.
@@ -146,6 +178,9 @@ func (x *Index) serve(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			http.NotFound(w, r)
 			return
+		}
+		if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
+			x.whole[name]++
 		}
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 		return
