@@ -99,7 +99,7 @@ var drivers = map[string]string{
 	"github.com/lmittmann/tint":              "cmd",
 	"github.com/oapi-codegen/":               "client api",
 	"github.com/golang-jwt/jwt":              "identity",
-	"golang.org/x/crypto":                    "identity remote git",
+	"golang.org/x/crypto":                    "identity remote git tools",
 	"github.com/go-git/":                     "git",
 	"github.com/modelcontextprotocol/":       "httpapi",
 	"github.com/coder/websocket":             "collab",
