@@ -91,7 +91,7 @@ func (c *Client) ask(ctx context.Context, conn connections.Connection, secret co
 	authorize(req, conn, secret)
 	resp, err := c.following(conn).Do(req)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, withoutURL(err, req.URL.Host)
 	}
 	if err := answered(conn.Host, resp.StatusCode); err != nil {
 		resp.Body.Close()
@@ -100,13 +100,24 @@ func (c *Client) ask(ctx context.Context, conn connections.Connection, secret co
 	return resp, nil
 }
 
-// withoutURL takes the address out of an error: it may let in whoever has it.
-func withoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
+// withoutURL takes the address out of an error: it may let in whoever has it. What
+// went wrong at another host than the one that was asked is a sentOn.
+func withoutURL(err error, asked string) error {
+	wrapped, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	if u, parseErr := url.Parse(wrapped.URL); parseErr == nil && u.Host != asked {
+		return sentOn{wrapped.Err}
+	}
+	return wrapped.Err
 }
+
+// sentOn is a failure of a host that another one sent us on to. Which one that is,
+// is not told: it may be an address inside of somebody's network.
+type sentOn struct{ error }
+
+func (s sentOn) Unwrap() error { return s.error }
 
 // answered is what an HTTPS host's refusal means.
 func answered(host string, status int) error {

@@ -157,8 +157,12 @@ func TestARedirectLeadsToNoPrivateAddress(t *testing.T) {
 		if !errors.Is(err, safedial.ErrPrivate) {
 			t.Errorf("looking at what leads to %s: %v", to, err)
 		}
-		if shown, ok := errors.AsType[*fault.Error](err); !ok || strings.Contains(shown.Message, "169.254") {
-			t.Errorf("it tells where that is: %v", err)
+		shown, ok := errors.AsType[*fault.Error](err)
+		if !ok || strings.Contains(shown.Message, "169.254") {
+			t.Fatalf("it tells where that is: %v", err)
+		}
+		if !strings.Contains(shown.Message, "what 127.0.0.1") || !strings.Contains(shown.Message, "sends us on to is not on the public internet") {
+			t.Errorf("it blames the first host: %s", shown.Message)
 		}
 		if _, err := readAll(t, inputs, addresses.Object{Address: from, Size: 4, ETag: "e"}, 0, 4); !errors.Is(err, safedial.ErrPrivate) {
 			t.Errorf("reading what leads to %s: %v", to, err)

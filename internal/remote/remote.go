@@ -116,13 +116,17 @@ func explain(conn connections.Connection, err error) error {
 	if conn.Type == connections.S3 {
 		where = hostOf(conn.Endpoint)
 	}
+	_, elsewhere := errors.AsType[sentOn](err)
+	if elsewhere {
+		where = "what " + where + " sends us on to"
+	}
 	if refusal, ok := errors.AsType[minio.ErrorResponse](err); ok {
 		return refused(where, conn.Bucket, refusal)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return fault.Unavailable("%s did not answer in time", where).WithCause(err)
 	}
-	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound && !elsewhere {
 		return fault.Unavailable("there is no host %s", where).WithCause(err)
 	}
 	switch {
