@@ -2,10 +2,11 @@
 package notifications
 
 import (
+	"strconv"
+
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/notifications"
-	"strconv"
 )
 
 // API is the part of the HTTP API that this room serves.
