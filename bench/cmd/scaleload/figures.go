@@ -23,7 +23,7 @@ const ours = `query NOT LIKE '%scaleload%' AND dbid = (SELECT oid FROM pg_databa
 
 func (in *installation) database() (s state, err error) {
 	rows, err := in.query(`SELECT /* scaleload */ coalesce(sum(calls), 0), coalesce(sum(total_exec_time), 0),
-		coalesce(sum(total_exec_time) FILTER (WHERE query LIKE '%waiting%' OR query LIKE '%queued%'), 0),
+		coalesce(sum(total_exec_time) FILTER (WHERE query LIKE '%RECURSIVE lines%' OR query LIKE '%) older)%'), 0),
 		(SELECT count(*) FROM runs WHERE started_at IS NOT NULL) FROM pg_stat_statements WHERE ` + ours)
 	if err != nil {
 		return s, err
@@ -134,15 +134,16 @@ func (in *installation) reportGrowth(before map[string]int) error {
 	return nil
 }
 
-// clones are queued runs like the newest one of each team, behind all others.
+// clones are queued runs like the newest one of each team, behind all others. Ids
+// differ between lengths, each twice the one before at least.
 func clones(n int) string {
-	return fmt.Sprintf(`INSERT /* scaleload */ INTO runs
-		SELECT (jsonb_populate_record(NULL::runs, to_jsonb(r) || jsonb_build_object('id', 'run_z' || lpad(k::text, 31, '0'), 'number', 1000000 + k, 'created_at', r.created_at + 1000000 + k))).*
-		FROM generate_series(1, %d) k JOIN LATERAL (
-			SELECT q.* FROM runs q WHERE q.status = 'queued' AND q.id NOT LIKE 'run_z%%' AND q.team_id = (
-				SELECT t.id FROM (SELECT id, row_number() OVER (ORDER BY id) AS at, count(*) OVER () AS all_of FROM teams) t WHERE t.at = 1 + k %% t.all_of)
-			ORDER BY q.id DESC LIMIT 1) r ON TRUE;
-		INSERT INTO run_events (run_id, seq, type, at, message) SELECT id, 1, 'run_queued', created_at, 'the run waits for its turn' FROM runs WHERE id LIKE 'run_z%%';
+	return fmt.Sprintf(`INSERT /* scaleload */ INTO runs SELECT copied.* FROM (
+			SELECT to_jsonb(r) AS run, %[1]d + row_number() OVER () AS at FROM
+				(SELECT DISTINCT ON (team_id) * FROM runs WHERE status = 'queued' ORDER BY team_id, id DESC) r
+				CROSS JOIN generate_series(0, %[1]d / (SELECT count(DISTINCT team_id) FROM runs WHERE status = 'queued'))
+			LIMIT %[1]d
+		) lines CROSS JOIN LATERAL jsonb_populate_record(NULL::runs, run || jsonb_build_object('id', 'run_z' || lpad(at::text, 31, '0'), 'number', 1000000 + at)) copied;
+		INSERT INTO run_events (run_id, seq, type, at, message) SELECT id, 1, 'run_queued', created_at, 'the run waits for its turn' FROM runs WHERE id LIKE 'run_z%%' AND status = 'queued';
 		ANALYZE runs`, n)
 }
 

@@ -163,10 +163,18 @@ func (in *installation) depth(waiting int) error {
 	if err := in.drain(true); err != nil {
 		return err
 	}
-	if err := in.sql("DELETE /* scaleload */ FROM runs WHERE status = 'queued'"); err != nil {
-		return err
+	return in.clear()
+}
+
+// clear takes away what waits. Runs that are just being taken may stand in its way.
+func (in *installation) clear() (err error) {
+	for range 10 {
+		if err = in.sql("DELETE /* scaleload */ FROM runs WHERE status = 'queued'"); err == nil {
+			return in.awaitEnd()
+		}
+		time.Sleep(time.Second)
 	}
-	return in.awaitEnd()
+	return err
 }
 
 func loadAverage() string {
