@@ -140,7 +140,7 @@ var recordedSteps = map[string][]string{
 		"QC:COUNT -> REPORT", "TRIM -> QC:CHECK", "TRIM -> QC:COUNT", "completed",
 	},
 	"failed": {
-		"TRIM succeeded 3/3, 0 failed", "QC:CHECK succeeded 3/3, 0 failed", "QC:COUNT succeeded 3/3, 0 failed", "REPORT failed 0/1, 1 failed", "SLOW cancelled 0/1, 0 failed",
+		"TRIM succeeded 3/3, 0 failed", "QC:CHECK succeeded 3/3, 0 failed", "QC:COUNT succeeded 3/3, 0 failed", "REPORT failed 1/1, 1 failed", "SLOW cancelled 0/1, 0 failed",
 		"QC:COUNT -> REPORT", "QC:COUNT -> SLOW", "TRIM -> QC:CHECK", "TRIM -> QC:COUNT", "failed",
 	},
 	"stopped": {
