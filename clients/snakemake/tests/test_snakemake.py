@@ -119,7 +119,7 @@ def test_a_server_that_is_away_changes_nothing(server: Server, work: Path) -> No
             "gate": ("succeeded", (1, 1, 0)),
             "part": ("succeeded", (PARTS, PARTS, 0)),
             "flaky": ("succeeded", (1, 1, 0)),
-            "boom": ("failed", (1, 0, 1)),
+            "boom": ("failed", (1, 1, 1)),
             "sum": ("succeeded", (1, 1, 0)),
         },
         "edges": 7,
