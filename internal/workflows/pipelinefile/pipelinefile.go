@@ -102,7 +102,7 @@ while IFS= read -r file; do ln -sf "$file" inputs/; done < "$INPUT_files_LIST"
 const ContainersField = "x-containers"
 
 // NoContainers is what people read of such a pipeline before they start it.
-const NoContainers = "this pipeline asks for containers, which cannot be started inside a task: its processes run with the programs that are installed on the machine"
+const NoContainers = "This pipeline asks for containers, which cannot be started inside a task. Its processes run with the programs that are installed on the machine."
 
 var containers = map[pipeline.Engine]*regexp.Regexp{
 	pipeline.Snakemake: regexp.MustCompile(`(?m)^[ \t]*(container|containerized|singularity)[ \t]*:`),

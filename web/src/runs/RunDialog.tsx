@@ -74,7 +74,7 @@ function Load(props: RunDialogProps) {
         ) : (
           <>
             {warnings.map((warning) => (
-              <Notice key={warning.path + warning.message} tone="warn">
+              <Notice key={warning.path + warning.message} tone="warn" className="mb-4">
                 {warning.message}
               </Notice>
             ))}

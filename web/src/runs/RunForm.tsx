@@ -130,7 +130,7 @@ function Control({
           inputMode={field.kind === "text" ? "text" : "decimal"}
           value={text}
           onChange={change}
-          {...(field.schema.default !== undefined && { placeholder: `${field.schema.default}` })}
+          {...((field.schema.default ?? null) !== null && { placeholder: `${field.schema.default}` })}
         />
       )}
     </Field>
