@@ -90,7 +90,7 @@ func TestRunsAreFoundByWhatPeopleKnowOfThem(t *testing.T) {
 			"q=PILOT":                           one + two,
 			"q=" + strings.ToUpper(one):         one,
 			"q=" + one[:len(one)-4]:             one,
-			"q=" + strings.ToUpper(one[10:]):    one,
+			"q=" + strings.ToUpper(one[24:]):    one,
 			"q=" + url.QueryEscape("#2"):        two,
 			"q=" + url.QueryEscape("#9"):        "",
 			"q=" + url.QueryEscape("Örjan"):     two,

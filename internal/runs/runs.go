@@ -140,6 +140,8 @@ type Filter struct {
 	Tag      string
 	Starter  string // id of a person or a guest
 	Text     string // in what people know a run by
+
+	FavoriteOf ids.User // marked by them; empty: whether or not
 }
 
 // Store is what this room asks of the database.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/search"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/finding"
@@ -19,22 +20,29 @@ import (
 
 // runIndex is how a database finds runs by their words.
 type runIndex struct {
-	// find reads the index: the tables, the condition with its arguments from
-	// $10 on, and what sorts as ids do. In the others $1 is the team and $2 the
-	// cursor.
-	find func(before ids.Run, query string) (from, where, order string, args []any)
+	// find reads the index, in one way after the other until one has found enough.
+	find func(before ids.Run, query string) []indexQuery
 	// Words of a query are letters and digits alone.
 	and, quote, prefix string
 	put                func(ctx context.Context, q querier, r runs.Run, words string) error
+}
+
+// indexQuery reads the index: the tables, what sorts as ids do, and the arguments
+// from $11 on. $1 is the team and $2 the cursor.
+type indexQuery struct {
+	from, order string
+	args        []any
 }
 
 // The full-text index of SQLite knows rows by numbers only, and gives the
 // highest first without sorting.
 var sqliteRunIndex = runIndex{
 	and: ` AND `, quote: `"`, prefix: `*`,
-	find: func(before ids.Run, query string) (from, where, order string, args []any) {
-		return `run_words CROSS JOIN run_search ON run_search.key = run_words.rowid CROSS JOIN runs ON runs.id = run_search.run_id`,
-			`run_words MATCH $10 AND run_words.rowid <= $11`, `run_words.rowid`, []any{query, searchKey(before)}
+	find: func(before ids.Run, query string) []indexQuery {
+		return []indexQuery{{
+			`run_words CROSS JOIN run_search ON run_search.key = run_words.rowid CROSS JOIN runs ON runs.id = run_search.run_id
+			WHERE run_words MATCH $11 AND run_words.rowid <= $12`, `run_words.rowid`, []any{query, searchKey(before)},
+		}}
 	},
 	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
 		_, err := q.ExecContext(ctx, `
@@ -47,11 +55,23 @@ var sqliteRunIndex = runIndex{
 	},
 }
 
+// A GIN index gives all that it finds, in no order: dear for a word that many
+// runs have. So the newest runs are read first, where such a word is soon found
+// often enough. Each OFFSET 0, and the comparison of two columns at once, keep the
+// planner from choosing another way by what it believes of teams and words: it has no
+// statistics of a table that was just filled, and few of the beginnings of words.
 var postgresRunIndex = runIndex{
 	and: ` & `, quote: `'`, prefix: `:*`,
-	find: func(_ ids.Run, query string) (from, where, order string, args []any) {
-		return `run_search JOIN runs ON runs.id = run_search.run_id`,
-			`run_search.words @@ CAST($10 AS TSQUERY) AND run_search.of_team = $1 AND run_search.run_id < $2`, `run_search.run_id`, []any{query}
+	find: func(_ ids.Run, query string) []indexQuery {
+		runsOf := ` f CROSS JOIN LATERAL (SELECT * FROM runs WHERE runs.id = f.run_id OFFSET 0) runs WHERE TRUE`
+		return []indexQuery{{
+			`(SELECT run_id FROM (
+				SELECT of_team, run_id, words FROM run_search WHERE (of_team, run_id) < ($1, $2) ORDER BY of_team DESC, run_id DESC LIMIT 1000
+			) newest WHERE of_team = $1 AND words @@ CAST($11 AS TSQUERY) OFFSET 0)` + runsOf, `f.run_id`, []any{query},
+		}, {
+			`(SELECT run_id FROM (SELECT run_id, of_team FROM run_search WHERE words @@ CAST($11 AS TSQUERY) OFFSET 0) every
+			WHERE of_team = $1 AND run_id < $2 ORDER BY run_id DESC OFFSET 0)` + runsOf, `f.run_id`, []any{query},
+		}}
 	},
 	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
 		_, err := q.ExecContext(ctx, `
@@ -61,9 +81,13 @@ var postgresRunIndex = runIndex{
 	},
 }
 
-// text writes a query for the runs of a team.
-func (i runIndex) text(team ids.Team, q search.Query) string {
-	terms := []string{i.quote + teamWord(team) + i.quote}
+// text writes a query for the runs of a team. What is filtered by is among the
+// words where it can be, so that a common word does not have us read all its runs.
+func (i runIndex) text(team ids.Team, f runs.Filter, q search.Query) string {
+	var terms []string
+	for _, word := range append(filterWords(team, f.Workflow, f.Starter, f.Status), search.Words(f.Tag)...) {
+		terms = append(terms, i.quote+word+i.quote)
+	}
 	for _, t := range q {
 		term := i.quote + t.Word + i.quote
 		if !t.Whole {
@@ -74,15 +98,31 @@ func (i runIndex) text(team ids.Team, q search.Query) string {
 	return strings.Join(terms, i.and)
 }
 
-// teamWord is a word that the runs of a team have, and no text: what many teams
-// call their runs costs none of them time. It does not decide whose a run is.
-func teamWord(team ids.Team) string {
-	return "_" + strings.Map(func(r rune) rune {
+// filterWords are words that no text has, for what runs are filtered by: those of
+// other teams cost nobody time. They decide nothing, for the filter itself is asked as
+// well. Of states only those in which a run that did not complete has ended:
+// nothing follows them, and it is read into the index for them.
+func filterWords(team ids.Team, workflow ids.Workflow, starter string, status lifecycle.Status) []string {
+	list := []string{filterWord("", string(team))}
+	if workflow != "" {
+		list = append(list, filterWord("", string(workflow)))
+	}
+	if starter != "" {
+		list = append(list, filterWord("by_", starter))
+	}
+	if status.Terminal() && status != lifecycle.Completed {
+		list = append(list, filterWord("is_", string(status)))
+	}
+	return list
+}
+
+func filterWord(kind, text string) string {
+	return "_" + kind + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '_'
-	}, string(team))
+	}, text[:min(len(text), 80)])
 }
 
 // searchKey is a number that sorts as the id does: the 60 bits of it that are
@@ -122,7 +162,7 @@ func (db *DB) IndexRuns(ctx context.Context) (done upkeep.Result, err error) {
 		keys := make([]ids.Run, len(list))
 		for i, r := range list {
 			keys[i] = r.ID
-			if err := tx.dialect.runIndex.put(ctx, tx.q, r, teamWord(r.Team)+" "+strings.Join(finding.Words(r), " ")); err != nil {
+			if err := tx.dialect.runIndex.put(ctx, tx.q, r, strings.Join(append(filterWords(r.Team, r.Workflow, r.Starter.ID, r.Status), finding.Words(r)...), " ")); err != nil {
 				return err
 			}
 		}
@@ -131,23 +171,51 @@ func (db *DB) IndexRuns(ctx context.Context) (done upkeep.Result, err error) {
 			return err
 		})
 	})
+	if err == nil && !done.More {
+		err = db.firstStatistics(ctx)
+	}
 	return done, err
+}
+
+// firstStatistics has PostgreSQL look at tables that were filled at once, which it
+// does of itself a minute later: until then it reads all runs of a team for a page.
+func (db *DB) firstStatistics(ctx context.Context) error {
+	if db.dialect.name != postgresDialect.name {
+		return nil
+	}
+	var known int
+	err := db.q.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM pg_stats WHERE schemaname = CURRENT_SCHEMA() AND (tablename, attname) IN (('runs', 'team_id'), ('run_search', 'of_team'))`).Scan(&known)
+	if err != nil || known == 2 {
+		return err
+	}
+	_, err = db.q.ExecContext(ctx, `ANALYZE runs, run_search`)
+	return err
 }
 
 // searchRuns are the runs among those that a condition names whose words a query
 // finds. What the index does not have yet is read as it is, and first: what is
 // indexed meanwhile is then found twice rather than not at all.
-func (db *DB) searchRuns(ctx context.Context, team ids.Team, where string, args []any, before ids.Run, limit int, q search.Query) ([]runs.Run, error) {
+func (db *DB) searchRuns(ctx context.Context, team ids.Team, f runs.Filter, where string, args []any) ([]runs.Run, error) {
+	q, limit := search.Parse(f.Text), args[8].(int)
 	if len(q) == 0 {
 		return []runs.Run{}, nil
 	}
-	found, read, err := db.searchUnindexed(ctx, where, args, before, limit, q)
-	if err != nil {
-		return nil, err
+	unindexed, rows := `search_due AND `, math.MaxInt
+	if f.Status == lifecycle.Queued || f.Status == lifecycle.Running {
+		// They are few as a rule, and it is not in the index who they are.
+		unindexed, rows = ``, mostOpenRuns
 	}
-	from, match, order, more := db.dialect.runIndex.find(before, db.dialect.runIndex.text(team, q))
-	indexed, err := all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) },
-		runRow+` FROM `+from+` WHERE `+match+` AND `+where+` ORDER BY `+order+` DESC LIMIT $9 + 0`, append(slices.Clone(args), more...)...)
+	found, read, err := db.searchByReading(ctx, unindexed+where, args, limit, rows, q)
+	if err != nil || rows == mostOpenRuns && (len(found) >= limit || len(read) < rows) {
+		return found[:min(limit, len(found))], err
+	}
+	if rows == mostOpenRuns { // there are many
+		if found, read, err = db.searchByReading(ctx, `search_due AND `+where, args, limit, math.MaxInt, q); err != nil {
+			return nil, err
+		}
+	}
+	indexed, err := db.searchIndex(ctx, db.dialect.runIndex.text(team, f, q), where, args, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -160,15 +228,29 @@ func (db *DB) searchRuns(ctx context.Context, team ids.Team, where string, args 
 	return found[:min(limit, len(found))], nil
 }
 
-// searchUnindexed reads runs that the index does not have as they are, newest
-// first, until enough are found; read are those it looked at.
-func (db *DB) searchUnindexed(ctx context.Context, where string, args []any, before ids.Run, limit int, q search.Query) (found []runs.Run, read map[ids.Run]bool, err error) {
+// mostOpenRuns is how many queued or running runs a search reads before it asks the index.
+const mostOpenRuns = 1000
+
+func (db *DB) searchIndex(ctx context.Context, query, where string, args []any, limit int) (list []runs.Run, err error) {
+	for _, find := range db.dialect.runIndex.find(args[1].(ids.Run), query) {
+		list, err = all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) },
+			runRow+` FROM `+find.from+` AND `+where+` ORDER BY `+find.order+` DESC LIMIT $9 + 0`, append(slices.Clone(args), find.args...)...)
+		if err != nil || len(list) >= limit {
+			break
+		}
+	}
+	return list, err
+}
+
+// searchByReading reads up to so many runs as they are, newest first, until enough
+// are found; read are those it looked at.
+func (db *DB) searchByReading(ctx context.Context, where string, args []any, limit, most int, q search.Query) (found []runs.Run, read map[ids.Run]bool, err error) {
 	const page = 100
 	read = map[ids.Run]bool{}
 	args = slices.Clone(args)
-	for len(found) < limit {
-		args[1], args[8] = before, page
-		list, err := all(ctx, db, scanForIndex, forIndex+`WHERE search_due AND `+where+` ORDER BY id DESC LIMIT $9 + 0`, args...)
+	args[8] = page
+	for len(found) < limit && len(read) < most {
+		list, err := all(ctx, db, scanForIndex, forIndex+`WHERE `+where+` ORDER BY id DESC LIMIT $9 + 0`, args...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -177,7 +259,7 @@ func (db *DB) searchUnindexed(ctx context.Context, where string, args []any, bef
 				r.Parameters = nil
 				found = append(found, r)
 			}
-			before = r.ID
+			args[1] = r.ID
 		}
 		if len(list) < page {
 			break

@@ -165,3 +165,65 @@ func TestWhatIsFoundComesInPages(t *testing.T) {
 		}
 	})
 }
+
+// The words by which the index knows what is filtered by change nothing that is found.
+func TestAFilterFindsTheSameWithTheIndex(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, _ := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		var all []runs.Run
+		for i := range 24 {
+			r := f.add(fmt.Sprint(i), func(r *runs.Run) {
+				r.Name, r.Workflow, r.Starter = fmt.Sprintf("Align sample%d", i), ids.Workflow(fmt.Sprintf("wf_%d", i%3)), runs.Starter{Type: "user", ID: fmt.Sprintf("user_%c", 'A'+i%2)}
+				r.Tags = []string{[]string{"pilot", "pilot:2", "--", "a/b"}[i%4]}
+			})
+			if r.Status = lifecycle.Queued; i%5 == 0 {
+				if _, err := db.CancelRun(t.Context(), team, r.ID, r.Starter, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				r.Status = lifecycle.Cancelled
+			}
+			all = append(all, r)
+		}
+		slices.Reverse(all)
+		want := func(w runs.Filter) string {
+			var names []string
+			for _, r := range all {
+				if (w.Status == "" || r.Status == w.Status) && (w.Workflow == "" || r.Workflow == w.Workflow) && (w.Starter == "" || r.Starter.ID == w.Starter) &&
+					(w.Tag == "" || slices.Contains(r.Tags, w.Tag)) && strings.Contains(strings.ToLower(r.Name), w.Text) {
+					names = append(names, f.name[r.ID])
+				}
+			}
+			return strings.Join(names, " ")
+		}
+		for _, when := range []string{"before they are indexed", "indexed"} {
+			for _, text := range []string{"align", "sample1", "ample23"} {
+				for _, status := range []lifecycle.Status{"", lifecycle.Queued, lifecycle.Running, lifecycle.Completed, lifecycle.Cancelled} {
+					for i, tag := range []string{"", "pilot", "pilot:2", "--", "a/b", "b", "nothing"} {
+						w := runs.Filter{Text: text, Status: status, Tag: tag, Workflow: []ids.Workflow{"", "wf_0", "wf_9"}[i%3], Starter: []string{"", "user_A"}[i%2]}
+						if got, want := f.found(w, 5), want(w); got != want {
+							t.Errorf("%s: %+v finds %q, want %q", when, w, got, want)
+						}
+					}
+				}
+			}
+			f.index()
+		}
+	})
+}
+
+// What is older than the runs that are read first is found by the index.
+func TestARareWordIsFoundAmongManyQueuedRuns(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, owner := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		f.add("needle", func(r *runs.Run) { r.Name, r.Workflow = "needle", "wf_needle" })
+		fillWithRuns(t, db, team, owner, 2000, "queued")
+		f.index()
+		for _, status := range []lifecycle.Status{"", lifecycle.Queued} {
+			if got := f.found(runs.Filter{Text: "eedle", Status: status}, 10); got != "needle" {
+				t.Errorf("%q: %q", status, got)
+			}
+		}
+	})
+}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/search"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -61,15 +61,24 @@ func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids
 	where := `
 		team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
 		AND created_at < $6 AND ($7 = '' OR starter_id = $7) AND ($8 = '' OR REPLACE(tags, $8, '') <> tags)`
+	switch f.Status { // of few, by an index of theirs
+	case lifecycle.Queued:
+		where += ` AND status = 'queued'`
+	case lifecycle.Running:
+		where += ` AND id IN (SELECT g.id FROM runs g WHERE g.status = 'running')`
+	}
+	if where += ` AND $10 = ''`; f.FavoriteOf != "" {
+		where = strings.TrimSuffix(where, `$10 = ''`) + `id IN (SELECT m.run_id FROM favorite_runs m WHERE m.user_id = $10)`
+	}
 	tag := ""
 	if f.Tag != "" {
 		tag = `"` + f.Tag + `"`
 	}
 	args := []any{
-		team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), beforeOrEver(f.Until), f.Starter, tag, limit,
+		team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), beforeOrEver(f.Until), f.Starter, tag, limit, string(f.FavoriteOf),
 	}
 	if f.Text != "" {
-		return db.searchRuns(ctx, team, where, args, before, limit, search.Parse(f.Text))
+		return db.searchRuns(ctx, team, f, where, args)
 	}
 	return all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) }, runRow+` FROM runs WHERE `+where+`
 		ORDER BY id DESC

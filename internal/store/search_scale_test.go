@@ -26,7 +26,14 @@ func TestSearchAmongManyRuns(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, owner := newTeam(t, db)
-		fillWithRuns(t, db, team, owner)
+		if db.dialect.name == postgresDialect.name { // which would take statistics by and by
+			for _, table := range []string{"runs", "run_search"} {
+				if _, err := db.changed(ctx, `ALTER TABLE `+table+` SET (autovacuum_enabled = off)`); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fillWithRuns(t, db, team, owner, manyRuns, "completed")
 		for more := true; more; {
 			done, err := db.IndexRuns(ctx)
 			if err != nil {
@@ -34,12 +41,6 @@ func TestSearchAmongManyRuns(t *testing.T) {
 			}
 			more = done.More
 		}
-		t.Log("without statistics, as after an import:")
-		printSearches(t, db, team)
-		if _, err := db.changed(ctx, `ANALYZE`); err != nil { // as the database does of itself, by and by
-			t.Fatal(err)
-		}
-		t.Log("with statistics:")
 		printSearches(t, db, team)
 	})
 }
@@ -50,27 +51,10 @@ func printSearches(t *testing.T, db *DB, team ids.Team) {
 	t.Helper()
 	failed := runs.Filter{Status: lifecycle.Failed}
 	for _, f := range []runs.Filter{
-		{Text: "sample12345"},
-		{Text: "ample123"},
-		{Text: "liver"},
-		{Text: "s"},
-		{Text: "sa"},
-		{Text: "liver batch17"},
-		{Text: "align failed"},
-		{Text: "cohort7 liver sample1"},
-		{Text: "nothinglikeit"},
-		{Text: "liver nothinglikeit"},
-		{Text: "sample1"},
-		{Text: "align", Status: lifecycle.Failed},
-		{Text: "align", Status: lifecycle.Queued},
-		{Text: "align", Status: lifecycle.Interrupted},
-		{Text: "liver", Tag: "batch17"},
-		{Text: "align", Tag: "batch17"},
-		{Text: "align", Tag: "nothing"},
-		{Text: "liver", Workflow: "wf_5"},
-		{Text: "align", Workflow: "wf_nothing"},
-		{Text: "sample1", Workflow: "wf_5"},
-		{Text: "align", Starter: "user_nobody"},
+		{Text: "sample12345"}, {Text: "ample123"}, {Text: "liver"}, {Text: "s"}, {Text: "sa"}, {Text: "liver batch17"}, {Text: "align failed"}, {Text: "cohort7 liver sample1"}, {Text: "nothinglikeit"},
+		{Text: "liver nothinglikeit"}, {Text: "sample1"}, {Text: "align", Status: lifecycle.Failed}, {Text: "align", Status: lifecycle.Queued}, {Text: "align", Status: lifecycle.Interrupted},
+		{Text: "liver", Tag: "batch17"}, {Text: "align", Tag: "batch17"}, {Text: "align", Tag: "nothing"}, {Text: "liver", Workflow: "wf_5"}, {Text: "align", Workflow: "wf_nothing"},
+		{Text: "sample1", Workflow: "wf_5"}, {Text: "align", Starter: "user_nobody"},
 	} {
 		for page := 1; page <= 2; page++ {
 			var search, floor []time.Duration
@@ -111,14 +95,14 @@ func filterText(f runs.Filter, page int) string {
 	return strings.TrimSpace(fmt.Sprintf("%q %s %s %s %s page %d", f.Text, f.Status, f.Tag, f.Workflow, f.Starter, page))
 }
 
-// fillWithRuns gives a team many runs that have ended.
-func fillWithRuns(t *testing.T, db *DB, team ids.Team, owner ids.User) {
+// fillWithRuns gives a team many runs in a state; each tenth has failed.
+func fillWithRuns(t *testing.T, db *DB, team ids.Team, owner ids.User, n int, state string) {
 	t.Helper()
 	tissues := []string{"liver", "heart", "brain", "lung", "skin"}
-	for first := 0; first < manyRuns; first += 1000 {
+	for first := 0; first < n; first += 1000 {
 		rows := make([][]any, 0, 1000)
 		for i := first; i < first+1000; i++ {
-			status := "completed"
+			status := state
 			if i%10 == 0 {
 				status = "failed"
 			}

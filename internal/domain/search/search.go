@@ -18,6 +18,8 @@ const (
 	maxText    = 64 << 10 // bytes of one text
 	maxLetters = 40       // of a word; the rest is left out
 	maxEndings = 400      // of one thing
+	longWord   = 24       // letters; of a longer one, an id as a rule, people know the beginning or the end
+	endOfLong  = 12
 )
 
 // Words are the different words of some texts, in small letters and without
@@ -75,8 +77,11 @@ func cut(word string) string {
 func Endings(words []string) []string {
 	list := slices.Clone(words)
 	for _, word := range words {
-		letters := []rune(word)
-		for i := 1; i < len(letters)-1; i++ {
+		letters, first := []rune(word), 1
+		if len(letters) > longWord {
+			first = len(letters) - endOfLong
+		}
+		for i := first; i < len(letters)-1; i++ {
 			if len(list) == len(words)+maxEndings {
 				return list
 			}

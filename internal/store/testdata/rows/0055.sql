@@ -1,0 +1,1 @@
+SELECT 1; -- the index is filled by the program
