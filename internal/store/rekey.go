@@ -30,6 +30,7 @@ var sealedColumns = []sealedColumn{
 	{"secrets", []string{"team_id", "name", "version"}, "sealed", joined("secrets")},
 	{"connections", []string{"id"}, "sealed", joined("connections")},
 	{"webhooks", []string{"id"}, "sealed", joined("webhooks")},
+	{"webhooks", []string{"id"}, "sealed_url", joined("webhook addresses")},
 	{"triggers", []string{"id"}, "sealed", joined("triggers")},
 	{"attempts", []string{"id"}, "sealed", joined("attempts")},
 }
@@ -247,6 +248,9 @@ func (db *DB) sealedAfter(ctx context.Context, c sealedColumn, after []string) (
 }
 
 func (db *DB) resealOne(ctx context.Context, c sealedColumn, r sealedRow, old, next *sealer) (int, error) {
+	if len(r.sealed) == 0 { // of an earlier version: sealed when a server starts
+		return 0, nil
+	}
 	place := c.place(r.key)
 	if _, err := next.open(place, r.sealed); err == nil {
 		return 0, nil

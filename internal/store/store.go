@@ -84,6 +84,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := db.checkSecretKey(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if err := db.sealAddresses(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
 }
 

@@ -23,6 +23,10 @@ var (
 
 func webhookPlace(id ids.Webhook) string { return "webhooks/" + string(id) }
 
+// webhookAddressPlace is where an address is sealed: whoever has that of a chat may
+// write there.
+func webhookAddressPlace(id ids.Webhook) string { return "webhook addresses/" + string(id) }
+
 // InsertWebhook adds a webhook to a team.
 func (db *DB) InsertWebhook(ctx context.Context, w webhooks.Webhook, most int) error {
 	audit.On(ctx, w.ID)
@@ -41,27 +45,34 @@ func (db *DB) InsertWebhook(ctx context.Context, w webhooks.Webhook, most int) e
 			return fault.Conflict("a team has at most %d webhooks: delete one that is not used any more", most).WithCode("too_many_webhooks")
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO webhooks (id, team_id, url, events, enabled, sealed, created_by, created_at, updated_at, format, template)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			w.ID, w.Team, w.URL, tagsText(w.Events), w.Enabled, tx.sealer.seal(webhookPlace(w.ID), []byte(w.Secret)), w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt),
+			INSERT INTO webhooks (id, team_id, url, sealed_url, events, enabled, sealed, created_by, created_at, updated_at, format, template)
+			VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			w.ID, w.Team, tx.sealer.seal(webhookAddressPlace(w.ID), []byte(w.URL)), tagsText(w.Events), w.Enabled, tx.sealer.seal(webhookPlace(w.ID), []byte(w.Secret)), w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt),
 			string(w.Format), w.Template)
 		return err
 	})
 }
 
 const webhookRow = `
-	SELECT w.id, w.team_id, w.url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at, w.format, w.template
+	SELECT w.id, w.team_id, w.url, w.sealed_url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at, w.format, w.template
 	FROM webhooks w JOIN users u ON u.id = w.created_by `
 
 func (db *DB) scanWebhook(row scanner, w *webhooks.Webhook) error {
-	var sealed []byte
+	var sealed, address []byte
 	var created, updated int64
-	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated,
+	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, &address, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated,
 		(*string)(&w.Format), &w.Template)
 	if err != nil {
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
+	if len(address) > 0 { // otherwise of an earlier version, and not sealed yet
+		plain, err := db.sealer.open(webhookAddressPlace(w.ID), address)
+		if err != nil {
+			return err
+		}
+		w.URL = string(plain)
+	}
 	secret, err := db.sealer.open(webhookPlace(w.ID), sealed)
 	w.Secret = string(secret)
 	return err
@@ -80,12 +91,31 @@ func (db *DB) Webhook(ctx context.Context, team ids.Team, id ids.Webhook) (w web
 
 // SaveWebhook changes a webhook.
 func (db *DB) SaveWebhook(ctx context.Context, w webhooks.Webhook) error {
-	n, err := db.changed(ctx, `UPDATE webhooks SET url = $1, events = $2, enabled = $3, why = $4, updated_at = $5, format = $6, template = $7 WHERE team_id = $8 AND id = $9`,
-		w.URL, tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), string(w.Format), w.Template, w.Team, w.ID)
+	n, err := db.changed(ctx, `UPDATE webhooks SET url = '', sealed_url = $1, events = $2, enabled = $3, why = $4, updated_at = $5, format = $6, template = $7 WHERE team_id = $8 AND id = $9`,
+		db.sealer.seal(webhookAddressPlace(w.ID), []byte(w.URL)), tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), string(w.Format), w.Template, w.Team, w.ID)
 	if err == nil && n == 0 {
 		err = fault.NotFound("no such webhook")
 	}
 	return err
+}
+
+// sealAddresses seals the addresses of webhooks that an earlier version wrote down
+// plainly. It may be ended at any moment, and goes on the next time.
+func (db *DB) sealAddresses(ctx context.Context) error {
+	for {
+		list, err := all(ctx, db, func(r *sql.Rows, w *webhooks.Webhook) error { return r.Scan((*string)(&w.ID), &w.URL) },
+			`SELECT id, url FROM webhooks WHERE url <> '' ORDER BY id LIMIT 200`)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, w := range list {
+			_, err := db.changed(audit.Without(ctx), `UPDATE webhooks SET url = '', sealed_url = $1 WHERE id = $2 AND url = $3`,
+				db.sealer.seal(webhookAddressPlace(w.ID), []byte(w.URL)), w.ID, w.URL)
+			if err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // DeleteWebhook ends a webhook, with its messages.

@@ -15,7 +15,7 @@ import (
 // WebhookOut is a webhook, without its secret, as the API shows it.
 func WebhookOut(w webhooks.Webhook) api.Webhook {
 	return api.Webhook{
-		ID: string(w.ID), URL: w.URL, Events: append([]string{}, w.Events...), Enabled: w.Enabled, DisabledReason: kernel.OrNull(w.Why),
+		ID: string(w.ID), URL: w.ShownURL(), Events: append([]string{}, w.Events...), Enabled: w.Enabled, DisabledReason: kernel.OrNull(w.Why),
 		Format: api.WebhookFormat(w.Format), Template: kernel.OrNull(w.Template),
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName}, CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt),
 	}

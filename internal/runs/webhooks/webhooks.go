@@ -52,6 +52,16 @@ type Webhook struct {
 	UpdatedAt     time.Time
 }
 
+// ShownURL is the address as people see it: of that of a chat, which is all that is
+// needed to write there, only where it is.
+func (w Webhook) ShownURL() string {
+	u, err := url.Parse(w.URL)
+	if w.Format == templates.Standard || err != nil {
+		return w.URL
+	}
+	return u.Scheme + "://" + u.Host + "/…" + w.URL[max(len(w.URL)-4, len(u.Scheme)+len(u.Host)+3):]
+}
+
 // Status is what became of a delivery.
 type Status string
 
@@ -180,7 +190,11 @@ func (s *Service) apply(w *Webhook, e Edit) error {
 	if e.Enabled != nil {
 		w.Enabled, w.Why = *e.Enabled, ""
 	}
+	var wrong []fault.Detail
 	if e.Format != nil {
+		if *e.Format == templates.Standard && w.Format != templates.Standard && e.URL == nil && w.URL != "" {
+			wrong = append(wrong, fault.Detail{Path: "url", Message: "must be given again with this format, which does not hide it"})
+		}
 		if *e.Format != w.Format {
 			w.Template = "" // it was for another
 		}
@@ -190,7 +204,6 @@ func (s *Service) apply(w *Webhook, e Edit) error {
 		w.Template = strings.TrimSpace(*e.Template)
 	}
 	w.UpdatedAt = s.now()
-	var wrong []fault.Detail
 	if field, message := templates.Check(w.Format, w.Template); field != "" {
 		wrong = append(wrong, fault.Detail{Path: field, Message: message})
 	}

@@ -423,6 +423,28 @@ func TestASenderThatWasStoppedChangesNothing(t *testing.T) {
 	})
 }
 
+// The address of a chat is all that is needed to write there.
+func TestTheAddressOfAChatIsNotShown(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		address, slack, standard := "https://hooks.example.org/services/T0/B0/longsecret?a=b", templates.Slack, templates.Standard
+		w, err := b.Create(t.Context(), b.owner, webhooks.Edit{URL: &address, Format: &slack})
+		if err != nil || w.ShownURL() != "https://hooks.example.org/…?a=b" {
+			t.Errorf("%s %v", w.ShownURL(), err)
+		}
+		_, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{Format: &standard})
+		storetest.Refused(t, "shown by another format", err, fault.KindInvalid)
+		if w, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{Format: &standard, URL: &address}); err != nil || w.ShownURL() != address {
+			t.Errorf("%s %v", w.ShownURL(), err)
+		}
+		w.Format = templates.Slack
+		for _, short := range []string{"https://x", "https://x/", "https://x/ab", "https://x/abcde"} {
+			if w.URL = short; len(w.ShownURL()) > len("https://x/…")+4 {
+				t.Errorf("%s: %s", short, w.ShownURL())
+			}
+		}
+	})
+}
+
 // What is signed and posted is the message as the chat takes it.
 func TestAChatGetsItsOwnMessages(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
