@@ -115,6 +115,10 @@ POST /api/operator/workers/drain
 POST /api/operator/runs/{id}/end
 POST /api/operator/mail/test
 GET POST /api/me/filters
+GET /api/favorites
+PUT DELETE /api/favorites/{id}
+POST /api/workflows/rename-folder
+GET /api/workflows/steps
 GET /api/operator/workers
 GET /api/operator/queue
 GET /api/operator/disk

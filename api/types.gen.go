@@ -1434,7 +1434,9 @@ type CreatedWebhook struct {
 	// Template How messages are written; null: as the format has it.
 	Template  *string `json:"template"`
 	UpdatedAt Time    `json:"updatedAt"`
-	URL       string  `json:"url"`
+
+	// URL Of a chat, where the address alone lets one write, only the host and the last characters.
+	URL string `json:"url"`
 }
 
 // Credits defines model for Credits.
@@ -1775,6 +1777,18 @@ type Failure struct {
 	Success bool `json:"success"`
 }
 
+// Favorite defines model for Favorite.
+type Favorite struct {
+	Favorite bool   `json:"favorite"`
+	ID       string `json:"id"`
+}
+
+// Favorites defines model for Favorites.
+type Favorites struct {
+	Runs      []string `json:"runs"`
+	Workflows []string `json:"workflows"`
+}
+
 // Features defines model for Features.
 type Features struct {
 	// Chat A chat model is configured.
@@ -1835,6 +1849,24 @@ type FinishUpload struct {
 	Sha256 *string `json:"sha256,omitempty"`
 }
 
+// Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
+type Folder = string
+
+// FolderRename defines model for FolderRename.
+type FolderRename struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// FolderRenamed defines model for FolderRenamed.
+type FolderRenamed struct {
+	// Folder What it is called now.
+	Folder string `json:"folder"`
+
+	// Moved How many workflows.
+	Moved int `json:"moved"`
+}
+
 // FollowedGit defines model for FollowedGit.
 type FollowedGit struct {
 	// Commit That the definition is of.
@@ -1853,6 +1885,14 @@ type FollowedGit struct {
 
 	// RefreshedAt When somebody last looked for another.
 	RefreshedAt Time `json:"refreshedAt"`
+}
+
+// FoundStep defines model for FoundStep.
+type FoundStep struct {
+	Name         string `json:"name"`
+	NodeID       string `json:"nodeId"`
+	WorkflowID   string `json:"workflowId"`
+	WorkflowName string `json:"workflowName"`
 }
 
 // GivenFile defines model for GivenFile.
@@ -2393,7 +2433,10 @@ type NewWorkflow struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition  Definition `json:"definition,omitempty"`
 	Description *string    `json:"description,omitempty"`
-	Git         *NewGit    `json:"git,omitempty"`
+
+	// Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
+	Folder *Folder `json:"folder,omitempty"`
+	Git    *NewGit `json:"git,omitempty"`
 
 	// Name Needed, unless it comes from Git: then the file may say it, and else it is that of the repository.
 	Name string `json:"name,omitempty"`
@@ -4454,7 +4497,9 @@ type Webhook struct {
 	// Template How messages are written; null: as the format has it.
 	Template  *string `json:"template"`
 	UpdatedAt Time    `json:"updatedAt"`
-	URL       string  `json:"url"`
+
+	// URL Of a chat, where the address alone lets one write, only the host and the last characters.
+	URL string `json:"url"`
 }
 
 // WebhookDelivery defines model for WebhookDelivery.
@@ -4530,6 +4575,9 @@ type Workflow struct {
 	Definition  Definition `json:"definition"`
 	Description string     `json:"description"`
 
+	// Folder Names with slashes between them, such as `RNA/Single cell`; empty: in none.
+	Folder string `json:"folder"`
+
 	// Git The repository that the definition comes from; absent where it is edited here.
 	Git *FollowedGit `json:"git,omitempty"`
 	ID  string       `json:"id"`
@@ -4557,7 +4605,10 @@ type WorkflowEdit struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition  Definition `json:"definition,omitempty"`
 	Description *string    `json:"description,omitempty"`
-	Name        *string    `json:"name,omitempty"`
+
+	// Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
+	Folder *Folder `json:"folder,omitempty"`
+	Name   *string `json:"name,omitempty"`
 
 	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 	Tags *Tags `json:"tags,omitempty"`
@@ -4570,7 +4621,10 @@ type WorkflowRow struct {
 	// CreatedBy Somebody, as others see them.
 	CreatedBy   Person `json:"createdBy"`
 	Description string `json:"description"`
-	ID          string `json:"id"`
+
+	// Folder Names with slashes between them, such as `RNA/Single cell`; empty: in none.
+	Folder string `json:"folder"`
+	ID     string `json:"id"`
 
 	// Kind The engine whose pipeline it launches; null where its steps are Millrace's own.
 	Kind *PipelineEngine `json:"kind"`
@@ -4936,6 +4990,24 @@ type ListExecutorsParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListFavoritesParams defines parameters for ListFavorites.
+type ListFavoritesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// RemoveFavoriteParams defines parameters for RemoveFavorite.
+type RemoveFavoriteParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// AddFavoriteParams defines parameters for AddFavorite.
+type AddFavoriteParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // GetFeaturesParams defines parameters for GetFeatures.
 type GetFeaturesParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -5231,6 +5303,9 @@ type ListRunsParams struct {
 
 	// StartedBy Only runs that this person or guest started, by id.
 	StartedBy *string `form:"startedBy,omitempty" json:"startedBy,omitempty"`
+
+	// Favorite Only runs that the caller has marked.
+	Favorite *bool `form:"favorite,omitempty" json:"favorite,omitempty"`
 
 	// Q Only runs with all of these words, or words that have them in them, in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. Capitals and accents do not matter.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
@@ -5621,6 +5696,21 @@ type CreateWorkflowParams struct {
 
 	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RenameFolderParams defines parameters for RenameFolder.
+type RenameFolderParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// FindStepsParams defines parameters for FindSteps.
+type FindStepsParams struct {
+	// Q The words.
+	Q string `form:"q" json:"q"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
 // ValidateDefinitionParams defines parameters for ValidateDefinition.
@@ -6046,6 +6136,9 @@ type ChangeWebhookJSONRequestBody = WebhookEdit
 
 // CreateWorkflowJSONRequestBody defines body for CreateWorkflow for application/json ContentType.
 type CreateWorkflowJSONRequestBody = NewWorkflow
+
+// RenameFolderJSONRequestBody defines body for RenameFolder for application/json ContentType.
+type RenameFolderJSONRequestBody = FolderRename
 
 // ValidateDefinitionJSONRequestBody defines body for ValidateDefinition for application/json ContentType.
 type ValidateDefinitionJSONRequestBody = ValidateRequest

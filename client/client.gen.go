@@ -90,7 +90,6 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
-
 	// GetOAuthMetadata Read the OAuth metadata
 	//
 	// Gives the authorization server metadata (RFC 8414).
@@ -444,6 +443,27 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/executors (the `ListExecutors` operationId).
 	ListExecutors(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListFavorites List favorites
+	//
+	// Gives the ids of the workflows and runs that the caller has marked in this team, newest first. Nobody else sees them.
+	//
+	// Corresponds with GET /api/favorites (the `ListFavorites` operationId).
+	ListFavorites(ctx context.Context, params *ListFavoritesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveFavorite Take the mark off
+	//
+	// Makes a workflow or a run a favorite of the caller's no more; there need be no mark.
+	//
+	// Corresponds with DELETE /api/favorites/{id} (the `RemoveFavorite` operationId).
+	RemoveFavorite(ctx context.Context, id string, params *RemoveFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddFavorite Mark a workflow or a run
+	//
+	// Marks it as a favorite of the caller's; once more changes nothing. 500 workflows and 500 runs a person and team.
+	//
+	// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
+	AddFavorite(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFeatures What this server offers
 	//
@@ -1541,6 +1561,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/workflows (the `CreateWorkflow` operationId).
 	CreateWorkflow(ctx context.Context, params *CreateWorkflowParams, body CreateWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenameFolderWithBody Rename a folder of workflows
+	//
+	// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+	RenameFolderWithBody(ctx context.Context, params *RenameFolderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenameFolder Rename a folder of workflows
+	//
+	// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+	RenameFolder(ctx context.Context, params *RenameFolderParams, body RenameFolderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FindSteps Find steps of workflows
+	//
+	// Gives up to 20 steps whose name or id has all of these words, or words that have them in them, of the 500 workflows that were changed last; definitions of more than 1 MB are left out.
+	//
+	// Corresponds with GET /api/workflows/steps (the `FindSteps` operationId).
+	FindSteps(ctx context.Context, params *FindStepsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ValidateDefinitionWithBody Check a definition
 	//
@@ -2958,6 +3003,57 @@ func (c *Client) GetDashboardUsage(ctx context.Context, params *GetDashboardUsag
 // Corresponds with GET /api/executors (the `ListExecutors` operationId).
 func (c *Client) ListExecutors(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListExecutorsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFavorites List favorites
+//
+// Gives the ids of the workflows and runs that the caller has marked in this team, newest first. Nobody else sees them.
+//
+// Corresponds with GET /api/favorites (the `ListFavorites` operationId).
+func (c *Client) ListFavorites(ctx context.Context, params *ListFavoritesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFavoritesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveFavorite Take the mark off
+//
+// Makes a workflow or a run a favorite of the caller's no more; there need be no mark.
+//
+// Corresponds with DELETE /api/favorites/{id} (the `RemoveFavorite` operationId).
+func (c *Client) RemoveFavorite(ctx context.Context, id string, params *RemoveFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveFavoriteRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddFavorite Mark a workflow or a run
+//
+// Marks it as a favorite of the caller's; once more changes nothing. 500 workflows and 500 runs a person and team.
+//
+// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
+func (c *Client) AddFavorite(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddFavoriteRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5415,6 +5511,61 @@ func (c *Client) CreateWorkflow(ctx context.Context, params *CreateWorkflowParam
 	return c.Client.Do(req)
 }
 
+// RenameFolderWithBody Rename a folder of workflows
+//
+// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+func (c *Client) RenameFolderWithBody(ctx context.Context, params *RenameFolderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenameFolderRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenameFolder Rename a folder of workflows
+//
+// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+func (c *Client) RenameFolder(ctx context.Context, params *RenameFolderParams, body RenameFolderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenameFolderRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FindSteps Find steps of workflows
+//
+// Gives up to 20 steps whose name or id has all of these words, or words that have them in them, of the 500 workflows that were changed last; definitions of more than 1 MB are left out.
+//
+// Corresponds with GET /api/workflows/steps (the `FindSteps` operationId).
+func (c *Client) FindSteps(ctx context.Context, params *FindStepsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFindStepsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ValidateDefinitionWithBody Check a definition
 //
 // Says what is wrong with a definition without keeping it. Malformed and incomplete parts are both listed, and the answer is 200 in either case. The body may be 8 MB.
@@ -6935,7 +7086,6 @@ func NewEraseTeamRequestWithBody(server string, params *EraseTeamParams, content
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -6946,7 +7096,6 @@ func NewEraseTeamRequestWithBody(server string, params *EraseTeamParams, content
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -6977,7 +7126,6 @@ func NewExportTeamRequest(server string, params *ExportTeamParams) (*http.Reques
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -6988,7 +7136,6 @@ func NewExportTeamRequest(server string, params *ExportTeamParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7023,7 +7170,6 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7031,11 +7177,9 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7043,7 +7187,6 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7058,7 +7201,6 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7069,7 +7211,6 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7113,7 +7254,6 @@ func NewAnalyzePaperRequestWithBody(server string, params *AnalyzePaperParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7124,7 +7264,6 @@ func NewAnalyzePaperRequestWithBody(server string, params *AnalyzePaperParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7168,7 +7307,6 @@ func NewCompleteChatRequestWithBody(server string, params *CompleteChatParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7179,7 +7317,6 @@ func NewCompleteChatRequestWithBody(server string, params *CompleteChatParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7214,7 +7351,6 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 		var rawQueryFragments []string
 
 		if params.ID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7222,11 +7358,9 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Doi != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "doi", *params.Doi, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7234,7 +7368,6 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7249,7 +7382,6 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7260,7 +7392,6 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7293,7 +7424,6 @@ func NewUploadPaperRequestWithBody(server string, params *UploadPaperParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7304,7 +7434,6 @@ func NewUploadPaperRequestWithBody(server string, params *UploadPaperParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7339,7 +7468,6 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7347,11 +7475,9 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7359,11 +7485,9 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Actor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7371,11 +7495,9 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Action != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7383,11 +7505,9 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Since != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7395,11 +7515,9 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Until != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7407,7 +7525,6 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7422,7 +7539,6 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7433,7 +7549,6 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7468,7 +7583,6 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 		var rawQueryFragments []string
 
 		if params.Format != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7476,11 +7590,9 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Actor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7488,11 +7600,9 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Action != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7500,11 +7610,9 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Since != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7512,11 +7620,9 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Until != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7524,7 +7630,6 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7539,7 +7644,6 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7550,7 +7654,6 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7581,7 +7684,6 @@ func NewListBudgetsRequest(server string, params *ListBudgetsParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7592,7 +7694,6 @@ func NewListBudgetsRequest(server string, params *ListBudgetsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7636,7 +7737,6 @@ func NewSetBudgetsRequestWithBody(server string, params *SetBudgetsParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7647,7 +7747,6 @@ func NewSetBudgetsRequestWithBody(server string, params *SetBudgetsParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7744,7 +7843,6 @@ func NewGetCreditsRequest(server string, params *GetCreditsParams) (*http.Reques
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7755,7 +7853,6 @@ func NewGetCreditsRequest(server string, params *GetCreditsParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7799,7 +7896,6 @@ func NewEstimateCostRequestWithBody(server string, params *EstimateCostParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7810,7 +7906,6 @@ func NewEstimateCostRequestWithBody(server string, params *EstimateCostParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7845,7 +7940,6 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7853,11 +7947,9 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7865,7 +7957,6 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7880,7 +7971,6 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7891,7 +7981,6 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -7922,7 +8011,6 @@ func NewListTopUpPackagesRequest(server string, params *ListTopUpPackagesParams)
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7933,7 +8021,6 @@ func NewListTopUpPackagesRequest(server string, params *ListTopUpPackagesParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8034,7 +8121,6 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8042,11 +8128,9 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8054,7 +8138,6 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8069,7 +8152,6 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8080,7 +8162,6 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8134,7 +8215,6 @@ func NewRevokeInviteRequest(server string, params *RevokeInviteParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8145,7 +8225,6 @@ func NewRevokeInviteRequest(server string, params *RevokeInviteParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8199,7 +8278,6 @@ func NewListInvitesRequest(server string, params *ListInvitesParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8210,7 +8288,6 @@ func NewListInvitesRequest(server string, params *ListInvitesParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8362,7 +8439,6 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 		var rawQueryFragments []string
 
 		if params.WorkflowID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workflowId", *params.WorkflowID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8370,7 +8446,6 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8387,7 +8462,6 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8398,7 +8472,6 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8429,7 +8502,6 @@ func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*h
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8440,7 +8512,6 @@ func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*h
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8484,7 +8555,6 @@ func NewCreateConnectionRequestWithBody(server string, params *CreateConnectionP
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8495,7 +8565,6 @@ func NewCreateConnectionRequestWithBody(server string, params *CreateConnectionP
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8533,7 +8602,6 @@ func NewDeleteConnectionRequest(server string, id string, params *DeleteConnecti
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8544,7 +8612,6 @@ func NewDeleteConnectionRequest(server string, id string, params *DeleteConnecti
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8586,7 +8653,6 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 		var rawQueryFragments []string
 
 		if params.Prefix != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8594,11 +8660,9 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8606,7 +8670,6 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8621,7 +8684,6 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8632,7 +8694,6 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8670,7 +8731,6 @@ func NewTestConnectionRequest(server string, id string, params *TestConnectionPa
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8681,7 +8741,6 @@ func NewTestConnectionRequest(server string, id string, params *TestConnectionPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8716,7 +8775,6 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 		var rawQueryFragments []string
 
 		if params.Days != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "days", *params.Days, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8724,11 +8782,9 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.By != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8736,7 +8792,6 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8751,7 +8806,6 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8762,7 +8816,6 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8793,7 +8846,6 @@ func NewListExecutorsRequest(server string, params *ListExecutorsParams) (*http.
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8804,7 +8856,140 @@ func NewListExecutorsRequest(server string, params *ListExecutorsParams) (*http.
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+	}
 
+	return req, nil
+}
+
+// NewListFavoritesRequest constructs an http.Request for the ListFavorites method
+func NewListFavoritesRequest(server string, params *ListFavoritesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/favorites")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+	}
+
+	return req, nil
+}
+
+// NewRemoveFavoriteRequest constructs an http.Request for the RemoveFavorite method
+func NewRemoveFavoriteRequest(server string, id string, params *RemoveFavoriteParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/favorites/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+	}
+
+	return req, nil
+}
+
+// NewAddFavoriteRequest constructs an http.Request for the AddFavorite method
+func NewAddFavoriteRequest(server string, id string, params *AddFavoriteParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/favorites/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
 	}
 
 	return req, nil
@@ -8835,7 +9020,6 @@ func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8846,7 +9030,6 @@ func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8881,7 +9064,6 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8889,11 +9071,9 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8901,7 +9081,6 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8916,7 +9095,6 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8927,7 +9105,6 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -8971,7 +9148,6 @@ func NewDeleteFileRequestWithBody(server string, params *DeleteFileParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8982,7 +9158,6 @@ func NewDeleteFileRequestWithBody(server string, params *DeleteFileParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9026,7 +9201,6 @@ func NewDeleteRunFilesRequestWithBody(server string, params *DeleteRunFilesParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9037,7 +9211,6 @@ func NewDeleteRunFilesRequestWithBody(server string, params *DeleteRunFilesParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9081,7 +9254,6 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9092,7 +9264,6 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9136,7 +9307,6 @@ func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9147,7 +9317,6 @@ func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9185,7 +9354,6 @@ func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) 
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9196,7 +9364,6 @@ func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9234,7 +9401,6 @@ func NewGetUploadRequest(server string, id string, params *GetUploadParams) (*ht
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9245,7 +9411,6 @@ func NewGetUploadRequest(server string, id string, params *GetUploadParams) (*ht
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9296,7 +9461,6 @@ func NewCompleteUploadRequestWithBody(server string, id string, params *Complete
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9307,7 +9471,6 @@ func NewCompleteUploadRequestWithBody(server string, id string, params *Complete
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9358,7 +9521,6 @@ func NewSignPartsRequestWithBody(server string, id string, params *SignPartsPara
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9369,7 +9531,6 @@ func NewSignPartsRequestWithBody(server string, id string, params *SignPartsPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9454,7 +9615,6 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9465,7 +9625,6 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9496,7 +9655,6 @@ func NewListFiltersRequest(server string, params *ListFiltersParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9507,7 +9665,6 @@ func NewListFiltersRequest(server string, params *ListFiltersParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9551,7 +9708,6 @@ func NewSaveFilterRequestWithBody(server string, params *SaveFilterParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9562,7 +9718,6 @@ func NewSaveFilterRequestWithBody(server string, params *SaveFilterParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9600,7 +9755,6 @@ func NewDeleteFilterRequest(server string, id string, params *DeleteFilterParams
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9611,7 +9765,6 @@ func NewDeleteFilterRequest(server string, id string, params *DeleteFilterParams
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9642,7 +9795,6 @@ func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoi
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9653,7 +9805,6 @@ func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoi
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9697,7 +9848,6 @@ func NewSetNotificationChoicesRequestWithBody(server string, params *SetNotifica
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9708,7 +9858,6 @@ func NewSetNotificationChoicesRequestWithBody(server string, params *SetNotifica
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9754,7 +9903,6 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9762,7 +9910,6 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -9779,7 +9926,6 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9790,7 +9936,6 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9843,7 +9988,6 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9851,7 +9995,6 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -9868,7 +10011,6 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9879,7 +10021,6 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -9932,7 +10073,6 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9940,7 +10080,6 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -9957,7 +10096,6 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9968,7 +10106,6 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10021,7 +10158,6 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10029,7 +10165,6 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10046,7 +10181,6 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10057,7 +10191,6 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10110,7 +10243,6 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10118,7 +10250,6 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10135,7 +10266,6 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10146,7 +10276,6 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10177,7 +10306,6 @@ func NewNextflowUserRequest(server string, params *NextflowUserParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10188,7 +10316,6 @@ func NewNextflowUserRequest(server string, params *NextflowUserParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10226,7 +10353,6 @@ func NewNextflowWorkspacesRequest(server string, id string, params *NextflowWork
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10237,7 +10363,6 @@ func NewNextflowWorkspacesRequest(server string, id string, params *NextflowWork
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10275,7 +10400,6 @@ func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkfl
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10286,7 +10410,6 @@ func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10321,7 +10444,6 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		var rawQueryFragments []string
 
 		if params.Unread != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10329,11 +10451,9 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10341,11 +10461,9 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10353,7 +10471,6 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10368,7 +10485,6 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10379,7 +10495,6 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10423,7 +10538,6 @@ func NewMarkNotificationsRequestWithBody(server string, params *MarkNotification
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10434,7 +10548,6 @@ func NewMarkNotificationsRequestWithBody(server string, params *MarkNotification
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -10550,7 +10663,6 @@ func NewListErrorsRequest(server string, params *ListErrorsParams) (*http.Reques
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10558,7 +10670,6 @@ func NewListErrorsRequest(server string, params *ListErrorsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10631,7 +10742,6 @@ func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, e
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10639,7 +10749,6 @@ func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10719,7 +10828,6 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10727,11 +10835,9 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10739,7 +10845,6 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10801,7 +10906,6 @@ func NewGrantCreditsRequestWithBody(server string, id string, params *GrantCredi
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.IdempotencyKey != nil {
 			var headerParam0 string
 
@@ -10812,7 +10916,6 @@ func NewGrantCreditsRequestWithBody(server string, id string, params *GrantCredi
 
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11044,7 +11147,6 @@ func NewReportRunRequestWithBody(server string, params *ReportRunParams, content
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11055,7 +11157,6 @@ func NewReportRunRequestWithBody(server string, params *ReportRunParams, content
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11093,7 +11194,6 @@ func NewGetReportedRunRequest(server string, id RunID, params *GetReportedRunPar
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11104,7 +11204,6 @@ func NewGetReportedRunRequest(server string, id RunID, params *GetReportedRunPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11155,7 +11254,6 @@ func NewReportEventsRequestWithBody(server string, id RunID, params *ReportEvent
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11166,7 +11264,6 @@ func NewReportEventsRequestWithBody(server string, id RunID, params *ReportEvent
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11215,7 +11312,6 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 		var rawQueryFragments []string
 
 		if params.Attempt != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11223,7 +11319,6 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11238,7 +11333,6 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11249,7 +11343,6 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11295,7 +11388,6 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11303,11 +11395,9 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11315,7 +11405,6 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11372,7 +11461,6 @@ func NewCopyResultsRequestWithBody(server string, params *CopyResultsParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11383,7 +11471,6 @@ func NewCopyResultsRequestWithBody(server string, params *CopyResultsParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11418,7 +11505,6 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11426,11 +11512,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11438,11 +11522,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Status != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11450,11 +11532,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.WorkflowID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workflowId", *params.WorkflowID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11462,11 +11542,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Since != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -11474,11 +11552,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Until != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -11486,11 +11562,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Tag != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11498,11 +11572,9 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.StartedBy != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "startedBy", *params.StartedBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11510,11 +11582,19 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+		}
 
+		if params.Favorite != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "favorite", *params.Favorite, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
 		}
 
 		if params.Q != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11522,7 +11602,6 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11537,7 +11616,6 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11548,7 +11626,6 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11676,7 +11753,6 @@ func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11687,7 +11763,6 @@ func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11725,7 +11800,6 @@ func NewDeleteRunRequest(server string, id RunID, params *DeleteRunParams) (*htt
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11736,7 +11810,6 @@ func NewDeleteRunRequest(server string, id RunID, params *DeleteRunParams) (*htt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11774,7 +11847,6 @@ func NewGetRunRequest(server string, id RunID, params *GetRunParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11785,7 +11857,6 @@ func NewGetRunRequest(server string, id RunID, params *GetRunParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11836,7 +11907,6 @@ func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11847,7 +11917,6 @@ func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11885,7 +11954,6 @@ func NewListKeptAttemptsRequest(server string, id RunID, params *ListKeptAttempt
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11896,7 +11964,6 @@ func NewListKeptAttemptsRequest(server string, id RunID, params *ListKeptAttempt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -11955,7 +12022,6 @@ func NewListKeptFilesRequest(server string, id RunID, nodeID string, shard int, 
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11966,7 +12032,6 @@ func NewListKeptFilesRequest(server string, id RunID, nodeID string, shard int, 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12004,7 +12069,6 @@ func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*htt
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12015,7 +12079,6 @@ func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*htt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12053,7 +12116,6 @@ func NewDownloadRunCrateRequest(server string, id RunID, params *DownloadRunCrat
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12064,7 +12126,6 @@ func NewDownloadRunCrateRequest(server string, id RunID, params *DownloadRunCrat
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12106,7 +12167,6 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 		var rawQueryFragments []string
 
 		if params.AfterSeq != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after_seq", *params.AfterSeq, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
@@ -12114,11 +12174,9 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12126,7 +12184,6 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12141,7 +12198,6 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12152,7 +12208,6 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12213,7 +12268,6 @@ func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLin
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12224,7 +12278,6 @@ func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLin
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12262,7 +12315,6 @@ func NewListResultLinksRequest(server string, id RunID, params *ListResultLinksP
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12273,7 +12325,6 @@ func NewListResultLinksRequest(server string, id RunID, params *ListResultLinksP
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12388,7 +12439,6 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 		var rawQueryFragments []string
 
 		if params.NodeID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "nodeId", *params.NodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12396,11 +12446,9 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Shard != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "shard", *params.Shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12408,11 +12456,9 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Offset != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
@@ -12420,11 +12466,9 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12432,7 +12476,6 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12447,7 +12490,6 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12458,7 +12500,6 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12503,7 +12544,6 @@ func NewGetRunEnvironmentRequest(server string, id RunID, nodeID string, params 
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12514,7 +12554,6 @@ func NewGetRunEnvironmentRequest(server string, id RunID, nodeID string, params 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12563,7 +12602,6 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 		var rawQueryFragments []string
 
 		if params.Shard != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "shard", *params.Shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12571,7 +12609,6 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12586,7 +12623,6 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12597,7 +12633,6 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12646,7 +12681,6 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 		var rawQueryFragments []string
 
 		if params.Status != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12654,11 +12688,9 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12666,11 +12698,9 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12678,7 +12708,6 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12693,7 +12722,6 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12704,7 +12732,6 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12746,7 +12773,6 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 		var rawQueryFragments []string
 
 		if params.All != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "all", *params.All, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12754,11 +12780,9 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.NodeID != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "nodeId", *params.NodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12766,11 +12790,9 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12778,11 +12800,9 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12790,7 +12810,6 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12805,7 +12824,6 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12816,7 +12834,6 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12854,7 +12871,6 @@ func NewDownloadRunOutputsRequest(server string, id RunID, params *DownloadRunOu
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12865,7 +12881,6 @@ func NewDownloadRunOutputsRequest(server string, id RunID, params *DownloadRunOu
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -12989,7 +13004,6 @@ func NewPreviewRetryRequestWithBody(server string, id RunID, params *PreviewRetr
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13000,7 +13014,6 @@ func NewPreviewRetryRequestWithBody(server string, id RunID, params *PreviewRetr
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13091,7 +13104,6 @@ func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Requ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13102,7 +13114,6 @@ func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13140,7 +13151,6 @@ func NewDeleteSecretRequest(server string, name string, params *DeleteSecretPara
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13151,7 +13161,6 @@ func NewDeleteSecretRequest(server string, name string, params *DeleteSecretPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13202,7 +13211,6 @@ func NewPutSecretRequestWithBody(server string, name string, params *PutSecretPa
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13213,7 +13221,6 @@ func NewPutSecretRequestWithBody(server string, name string, params *PutSecretPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13244,7 +13251,6 @@ func NewListServiceAccountsRequest(server string, params *ListServiceAccountsPar
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13255,7 +13261,6 @@ func NewListServiceAccountsRequest(server string, params *ListServiceAccountsPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13299,7 +13304,6 @@ func NewCreateServiceAccountRequestWithBody(server string, params *CreateService
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13310,7 +13314,6 @@ func NewCreateServiceAccountRequestWithBody(server string, params *CreateService
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13348,7 +13351,6 @@ func NewDeleteServiceAccountRequest(server string, id string, params *DeleteServ
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13359,7 +13361,6 @@ func NewDeleteServiceAccountRequest(server string, id string, params *DeleteServ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13410,7 +13411,6 @@ func NewCreateServiceTokenRequestWithBody(server string, id string, params *Crea
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13421,7 +13421,6 @@ func NewCreateServiceTokenRequestWithBody(server string, id string, params *Crea
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13466,7 +13465,6 @@ func NewRevokeServiceTokenRequest(server string, id string, tokenID string, para
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13477,7 +13475,6 @@ func NewRevokeServiceTokenRequest(server string, id string, tokenID string, para
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13535,7 +13532,6 @@ func NewRotateServiceTokenRequestWithBody(server string, id string, tokenID stri
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13546,7 +13542,6 @@ func NewRotateServiceTokenRequestWithBody(server string, id string, tokenID stri
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13581,7 +13576,6 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13589,11 +13583,9 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13601,7 +13593,6 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13616,7 +13607,6 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13627,7 +13617,6 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13735,7 +13724,6 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 		var rawQueryFragments []string
 
 		if params.Outputs != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13743,7 +13731,6 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13758,7 +13745,6 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13769,7 +13755,6 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13811,7 +13796,6 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 		var rawQueryFragments []string
 
 		if params.Outputs != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13819,7 +13803,6 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13834,7 +13817,6 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13845,7 +13827,6 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13942,7 +13923,6 @@ func NewGetRetentionRequest(server string, params *GetRetentionParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13953,7 +13933,6 @@ func NewGetRetentionRequest(server string, params *GetRetentionParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -13997,7 +13976,6 @@ func NewSetRetentionRequestWithBody(server string, params *SetRetentionParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14008,7 +13986,6 @@ func NewSetRetentionRequestWithBody(server string, params *SetRetentionParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14039,7 +14016,6 @@ func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Re
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14050,7 +14026,6 @@ func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14094,7 +14069,6 @@ func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams,
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14105,7 +14079,6 @@ func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14149,7 +14122,6 @@ func NewPreviewWebhookRequestWithBody(server string, params *PreviewWebhookParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14160,7 +14132,6 @@ func NewPreviewWebhookRequestWithBody(server string, params *PreviewWebhookParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14198,7 +14169,6 @@ func NewDeleteWebhookRequest(server string, id string, params *DeleteWebhookPara
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14209,7 +14179,6 @@ func NewDeleteWebhookRequest(server string, id string, params *DeleteWebhookPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14260,7 +14229,6 @@ func NewChangeWebhookRequestWithBody(server string, id string, params *ChangeWeb
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14271,7 +14239,6 @@ func NewChangeWebhookRequestWithBody(server string, id string, params *ChangeWeb
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14313,7 +14280,6 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14321,11 +14287,9 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14333,7 +14297,6 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -14348,7 +14311,6 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14359,7 +14321,6 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14404,7 +14365,6 @@ func NewResendWebhookDeliveryRequest(server string, id string, deliveryID string
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14415,7 +14375,6 @@ func NewResendWebhookDeliveryRequest(server string, id string, deliveryID string
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14453,7 +14412,6 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14464,7 +14422,6 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14499,7 +14456,6 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14507,11 +14463,9 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14519,7 +14473,6 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -14534,7 +14487,6 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14545,7 +14497,6 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14617,6 +14568,122 @@ func NewCreateWorkflowRequestWithBody(server string, params *CreateWorkflowParam
 	return req, nil
 }
 
+// NewRenameFolderRequest calls the generic RenameFolder builder with application/json body
+func NewRenameFolderRequest(server string, params *RenameFolderParams, body RenameFolderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRenameFolderRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewRenameFolderRequestWithBody constructs an http.Request for the RenameFolder method, with any body, and a specified content type
+func NewRenameFolderRequestWithBody(server string, params *RenameFolderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/rename-folder")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+	}
+
+	return req, nil
+}
+
+// NewFindStepsRequest constructs an http.Request for the FindSteps method
+func NewFindStepsRequest(server string, params *FindStepsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/steps")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+	}
+
+	return req, nil
+}
+
 // NewValidateDefinitionRequest calls the generic ValidateDefinition builder with application/json body
 func NewValidateDefinitionRequest(server string, params *ValidateDefinitionParams, body ValidateDefinitionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -14655,7 +14722,6 @@ func NewValidateDefinitionRequestWithBody(server string, params *ValidateDefinit
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14666,7 +14732,6 @@ func NewValidateDefinitionRequestWithBody(server string, params *ValidateDefinit
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14704,7 +14769,6 @@ func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkfl
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14715,7 +14779,6 @@ func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14886,7 +14949,6 @@ func NewDetachWorkflowRequest(server string, id WorkflowID, params *DetachWorkfl
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14897,7 +14959,6 @@ func NewDetachWorkflowRequest(server string, id WorkflowID, params *DetachWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14935,7 +14996,6 @@ func NewRefreshWorkflowRequest(server string, id WorkflowID, params *RefreshWork
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14946,7 +15006,6 @@ func NewRefreshWorkflowRequest(server string, id WorkflowID, params *RefreshWork
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -14988,7 +15047,6 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14996,11 +15054,9 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if params.Cursor != nil {
-
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -15008,7 +15064,6 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
-
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -15023,7 +15078,6 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15034,7 +15088,6 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15079,7 +15132,6 @@ func NewGetRevisionRequest(server string, id WorkflowID, n int, params *GetRevis
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15090,7 +15142,6 @@ func NewGetRevisionRequest(server string, id WorkflowID, n int, params *GetRevis
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15135,7 +15186,6 @@ func NewConfirmRevisionRequest(server string, id WorkflowID, n int, params *Conf
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15146,7 +15196,6 @@ func NewConfirmRevisionRequest(server string, id WorkflowID, n int, params *Conf
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15251,7 +15300,6 @@ func NewListSchedulesRequest(server string, id WorkflowID, params *ListSchedules
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15262,7 +15310,6 @@ func NewListSchedulesRequest(server string, id WorkflowID, params *ListSchedules
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15313,7 +15360,6 @@ func NewCreateScheduleRequestWithBody(server string, id WorkflowID, params *Crea
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15324,7 +15370,6 @@ func NewCreateScheduleRequestWithBody(server string, id WorkflowID, params *Crea
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15369,7 +15414,6 @@ func NewDeleteScheduleRequest(server string, id WorkflowID, scheduleID string, p
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15380,7 +15424,6 @@ func NewDeleteScheduleRequest(server string, id WorkflowID, scheduleID string, p
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15438,7 +15481,6 @@ func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID s
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15449,7 +15491,6 @@ func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID s
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15487,7 +15528,6 @@ func NewGetWorkflowSourceRequest(server string, id WorkflowID, params *GetWorkfl
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15498,7 +15538,6 @@ func NewGetWorkflowSourceRequest(server string, id WorkflowID, params *GetWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15536,7 +15575,6 @@ func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersPa
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15547,7 +15585,6 @@ func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15665,7 +15702,6 @@ func NewDeleteTriggerRequest(server string, id WorkflowID, triggerID string, par
 	}
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15676,7 +15712,6 @@ func NewDeleteTriggerRequest(server string, id WorkflowID, triggerID string, par
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -15797,7 +15832,6 @@ func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
-
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15808,7 +15842,6 @@ func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
-
 	}
 
 	return req, nil
@@ -17146,7 +17179,6 @@ func WithBaseURL(baseURL string) ClientOption {
 
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
-
 	// GetOAuthMetadataWithResponse Read the OAuth metadata
 	//
 	// Gives the authorization server metadata (RFC 8414).
@@ -17542,6 +17574,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/executors (the `ListExecutors` operationId).
 	ListExecutorsWithResponse(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*ListExecutorsResponse, error)
+
+	// ListFavoritesWithResponse List favorites
+	//
+	// Gives the ids of the workflows and runs that the caller has marked in this team, newest first. Nobody else sees them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/favorites (the `ListFavorites` operationId).
+	ListFavoritesWithResponse(ctx context.Context, params *ListFavoritesParams, reqEditors ...RequestEditorFn) (*ListFavoritesResponse, error)
+
+	// RemoveFavoriteWithResponse Take the mark off
+	//
+	// Makes a workflow or a run a favorite of the caller's no more; there need be no mark.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/favorites/{id} (the `RemoveFavorite` operationId).
+	RemoveFavoriteWithResponse(ctx context.Context, id string, params *RemoveFavoriteParams, reqEditors ...RequestEditorFn) (*RemoveFavoriteResponse, error)
+
+	// AddFavoriteWithResponse Mark a workflow or a run
+	//
+	// Marks it as a favorite of the caller's; once more changes nothing. 500 workflows and 500 runs a person and team.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
+	AddFavoriteWithResponse(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*AddFavoriteResponse, error)
 
 	// GetFeaturesWithResponse What this server offers
 	//
@@ -18757,6 +18816,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/workflows (the `CreateWorkflow` operationId).
 	CreateWorkflowWithResponse(ctx context.Context, params *CreateWorkflowParams, body CreateWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateWorkflowResponse, error)
+
+	// RenameFolderWithBodyWithResponse Rename a folder of workflows
+	//
+	// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+	RenameFolderWithBodyWithResponse(ctx context.Context, params *RenameFolderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenameFolderResponse, error)
+
+	// RenameFolderWithResponse Rename a folder of workflows
+	//
+	// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+	RenameFolderWithResponse(ctx context.Context, params *RenameFolderParams, body RenameFolderJSONRequestBody, reqEditors ...RequestEditorFn) (*RenameFolderResponse, error)
+
+	// FindStepsWithResponse Find steps of workflows
+	//
+	// Gives up to 20 steps whose name or id has all of these words, or words that have them in them, of the 500 workflows that were changed last; definitions of more than 1 MB are left out.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/workflows/steps (the `FindSteps` operationId).
+	FindStepsWithResponse(ctx context.Context, params *FindStepsParams, reqEditors ...RequestEditorFn) (*FindStepsResponse, error)
 
 	// ValidateDefinitionWithBodyWithResponse Check a definition
 	//
@@ -20362,6 +20448,90 @@ func (r ListExecutorsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListExecutorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListFavoritesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Favorites `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFavoritesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFavoritesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RemoveFavoriteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Favorite `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveFavoriteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveFavoriteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AddFavoriteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Favorite `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddFavoriteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddFavoriteResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -23044,6 +23214,62 @@ func (r CreateWorkflowResponse) StatusCode() int {
 	return 0
 }
 
+type RenameFolderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data FolderRenamed `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RenameFolderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RenameFolderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type FindStepsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []FoundStep `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r FindStepsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r FindStepsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ValidateDefinitionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -25195,6 +25421,51 @@ func (c *ClientWithResponses) ListExecutorsWithResponse(ctx context.Context, par
 	return ParseListExecutorsResponse(rsp)
 }
 
+// ListFavoritesWithResponse List favorites
+//
+// Gives the ids of the workflows and runs that the caller has marked in this team, newest first. Nobody else sees them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/favorites (the `ListFavorites` operationId).
+func (c *ClientWithResponses) ListFavoritesWithResponse(ctx context.Context, params *ListFavoritesParams, reqEditors ...RequestEditorFn) (*ListFavoritesResponse, error) {
+	rsp, err := c.ListFavorites(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFavoritesResponse(rsp)
+}
+
+// RemoveFavoriteWithResponse Take the mark off
+//
+// Makes a workflow or a run a favorite of the caller's no more; there need be no mark.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/favorites/{id} (the `RemoveFavorite` operationId).
+func (c *ClientWithResponses) RemoveFavoriteWithResponse(ctx context.Context, id string, params *RemoveFavoriteParams, reqEditors ...RequestEditorFn) (*RemoveFavoriteResponse, error) {
+	rsp, err := c.RemoveFavorite(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveFavoriteResponse(rsp)
+}
+
+// AddFavoriteWithResponse Mark a workflow or a run
+//
+// Marks it as a favorite of the caller's; once more changes nothing. 500 workflows and 500 runs a person and team.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
+func (c *ClientWithResponses) AddFavoriteWithResponse(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*AddFavoriteResponse, error) {
+	rsp, err := c.AddFavorite(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddFavoriteResponse(rsp)
+}
+
 // GetFeaturesWithResponse What this server offers
 //
 // Says what this installation is equipped with, so that nobody is offered what it cannot do.
@@ -27220,6 +27491,51 @@ func (c *ClientWithResponses) CreateWorkflowWithResponse(ctx context.Context, pa
 	return ParseCreateWorkflowResponse(rsp)
 }
 
+// RenameFolderWithBodyWithResponse Rename a folder of workflows
+//
+// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+func (c *ClientWithResponses) RenameFolderWithBodyWithResponse(ctx context.Context, params *RenameFolderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenameFolderResponse, error) {
+	rsp, err := c.RenameFolderWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenameFolderResponse(rsp)
+}
+
+// RenameFolderWithResponse Rename a folder of workflows
+//
+// Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/rename-folder (the `RenameFolder` operationId).
+func (c *ClientWithResponses) RenameFolderWithResponse(ctx context.Context, params *RenameFolderParams, body RenameFolderJSONRequestBody, reqEditors ...RequestEditorFn) (*RenameFolderResponse, error) {
+	rsp, err := c.RenameFolder(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenameFolderResponse(rsp)
+}
+
+// FindStepsWithResponse Find steps of workflows
+//
+// Gives up to 20 steps whose name or id has all of these words, or words that have them in them, of the 500 workflows that were changed last; definitions of more than 1 MB are left out.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/workflows/steps (the `FindSteps` operationId).
+func (c *ClientWithResponses) FindStepsWithResponse(ctx context.Context, params *FindStepsParams, reqEditors ...RequestEditorFn) (*FindStepsResponse, error) {
+	rsp, err := c.FindSteps(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFindStepsResponse(rsp)
+}
+
 // ValidateDefinitionWithBodyWithResponse Check a definition
 //
 // Says what is wrong with a definition without keeping it. Malformed and incomplete parts are both listed, and the answer is 200 in either case. The body may be 8 MB.
@@ -28395,7 +28711,6 @@ func ParseGetOAuthMetadataResponse(rsp *http.Response) (*GetOAuthMetadataRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28421,7 +28736,6 @@ func ParseGetResourceMetadataResponse(rsp *http.Response) (*GetResourceMetadataR
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28447,7 +28761,6 @@ func ParseGetMcpResourceMetadataResponse(rsp *http.Response) (*GetMcpResourceMet
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28478,7 +28791,6 @@ func ParseEraseTeamResponse(rsp *http.Response) (*EraseTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28509,7 +28821,6 @@ func ParseExportTeamResponse(rsp *http.Response) (*ExportTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28543,7 +28854,6 @@ func ParseListAnalysesResponse(rsp *http.Response) (*ListAnalysesResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28649,7 +28959,6 @@ func ParseGetAnalysisResponse(rsp *http.Response) (*GetAnalysisResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28729,7 +29038,6 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28776,7 +29084,6 @@ func ParseListBudgetsResponse(rsp *http.Response) (*ListBudgetsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28807,7 +29114,6 @@ func ParseSetBudgetsResponse(rsp *http.Response) (*SetBudgetsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28838,7 +29144,6 @@ func ParseStartCheckoutResponse(rsp *http.Response) (*StartCheckoutResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28864,7 +29169,6 @@ func ParseGetCreditsResponse(rsp *http.Response) (*GetCreditsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28890,7 +29194,6 @@ func ParseEstimateCostResponse(rsp *http.Response) (*EstimateCostResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28924,7 +29227,6 @@ func ParseListInvoicesResponse(rsp *http.Response) (*ListInvoicesResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28955,7 +29257,6 @@ func ParseListTopUpPackagesResponse(rsp *http.Response) (*ListTopUpPackagesRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -28986,7 +29287,6 @@ func ParseStartTopUpResponse(rsp *http.Response) (*StartTopUpResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29020,7 +29320,6 @@ func ParseListUsageResponse(rsp *http.Response) (*ListUsageResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29051,7 +29350,6 @@ func ParseRevokeInviteResponse(rsp *http.Response) (*RevokeInviteResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29082,7 +29380,6 @@ func ParseListInvitesResponse(rsp *http.Response) (*ListInvitesResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29113,7 +29410,6 @@ func ParseCreateInviteResponse(rsp *http.Response) (*CreateInviteResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -29144,7 +29440,6 @@ func ParseJoinWorkflowResponse(rsp *http.Response) (*JoinWorkflowResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29175,7 +29470,6 @@ func ParseCreateRoomTokenResponse(rsp *http.Response) (*CreateRoomTokenResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29206,7 +29500,6 @@ func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29237,7 +29530,6 @@ func ParseCreateConnectionResponse(rsp *http.Response) (*CreateConnectionRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -29268,7 +29560,6 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29302,7 +29593,6 @@ func ParseListConnectionObjectsResponse(rsp *http.Response) (*ListConnectionObje
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29333,7 +29623,6 @@ func ParseTestConnectionResponse(rsp *http.Response) (*TestConnectionResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29364,7 +29653,6 @@ func ParseGetDashboardUsageResponse(rsp *http.Response) (*GetDashboardUsageRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29395,7 +29683,96 @@ func ParseListExecutorsResponse(rsp *http.Response) (*ListExecutorsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+	}
 
+	return response, nil
+}
+
+// ParseListFavoritesResponse parses an HTTP response from a ListFavoritesWithResponse call
+func ParseListFavoritesResponse(rsp *http.Response) (*ListFavoritesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFavoritesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Favorites `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+	}
+
+	return response, nil
+}
+
+// ParseRemoveFavoriteResponse parses an HTTP response from a RemoveFavoriteWithResponse call
+func ParseRemoveFavoriteResponse(rsp *http.Response) (*RemoveFavoriteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveFavoriteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Favorite `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+	}
+
+	return response, nil
+}
+
+// ParseAddFavoriteResponse parses an HTTP response from a AddFavoriteWithResponse call
+func ParseAddFavoriteResponse(rsp *http.Response) (*AddFavoriteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddFavoriteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Favorite `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 	}
 
 	return response, nil
@@ -29426,7 +29803,6 @@ func ParseGetFeaturesResponse(rsp *http.Response) (*GetFeaturesResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29460,7 +29836,6 @@ func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29491,7 +29866,6 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29522,7 +29896,6 @@ func ParseDeleteRunFilesResponse(rsp *http.Response) (*DeleteRunFilesResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29553,7 +29926,6 @@ func ParsePresignUploadResponse(rsp *http.Response) (*PresignUploadResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29584,7 +29956,6 @@ func ParseBeginUploadResponse(rsp *http.Response) (*BeginUploadResponse, error) 
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -29615,7 +29986,6 @@ func ParseAbortUploadResponse(rsp *http.Response) (*AbortUploadResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29646,7 +30016,6 @@ func ParseGetUploadResponse(rsp *http.Response) (*GetUploadResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29677,7 +30046,6 @@ func ParseCompleteUploadResponse(rsp *http.Response) (*CompleteUploadResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29708,7 +30076,6 @@ func ParseSignPartsResponse(rsp *http.Response) (*SignPartsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29739,7 +30106,6 @@ func ParseGetHealthResponse(rsp *http.Response) (*GetHealthResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29770,7 +30136,6 @@ func ParseGetReadinessResponse(rsp *http.Response) (*GetReadinessResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29802,7 +30167,6 @@ func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29833,7 +30197,6 @@ func ParseListFiltersResponse(rsp *http.Response) (*ListFiltersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29864,7 +30227,6 @@ func ParseSaveFilterResponse(rsp *http.Response) (*SaveFilterResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -29895,7 +30257,6 @@ func ParseDeleteFilterResponse(rsp *http.Response) (*DeleteFilterResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29926,7 +30287,6 @@ func ParseGetNotificationChoicesResponse(rsp *http.Response) (*GetNotificationCh
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29957,7 +30317,6 @@ func ParseSetNotificationChoicesResponse(rsp *http.Response) (*SetNotificationCh
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -29983,7 +30342,6 @@ func ParseNextflowCreateResponse(rsp *http.Response) (*NextflowCreateResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30009,7 +30367,6 @@ func ParseNextflowBeginResponse(rsp *http.Response) (*NextflowBeginResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30035,7 +30392,6 @@ func ParseNextflowCompleteResponse(rsp *http.Response) (*NextflowCompleteRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30061,7 +30417,6 @@ func ParseNextflowHeartbeatResponse(rsp *http.Response) (*NextflowHeartbeatRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30087,7 +30442,6 @@ func ParseNextflowProgressResponse(rsp *http.Response) (*NextflowProgressRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30113,7 +30467,6 @@ func ParseNextflowUserResponse(rsp *http.Response) (*NextflowUserResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30139,7 +30492,6 @@ func ParseNextflowWorkspacesResponse(rsp *http.Response) (*NextflowWorkspacesRes
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30165,7 +30517,6 @@ func ParseNextflowWorkflowResponse(rsp *http.Response) (*NextflowWorkflowRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30199,7 +30550,6 @@ func ParseListNotificationsResponse(rsp *http.Response) (*ListNotificationsRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30230,7 +30580,6 @@ func ParseMarkNotificationsResponse(rsp *http.Response) (*MarkNotificationsRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30256,7 +30605,6 @@ func ParseGetOpenAPIResponse(rsp *http.Response) (*GetOpenAPIResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30287,7 +30635,6 @@ func ParseListChoresResponse(rsp *http.Response) (*ListChoresResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30318,7 +30665,6 @@ func ParseGetDiskResponse(rsp *http.Response) (*GetDiskResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30349,7 +30695,6 @@ func ParseListErrorsResponse(rsp *http.Response) (*ListErrorsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30380,7 +30725,6 @@ func ParseSendTestMailResponse(rsp *http.Response) (*SendTestMailResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30411,7 +30755,6 @@ func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30442,7 +30785,6 @@ func ParseEndRunResponse(rsp *http.Response) (*EndRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30476,7 +30818,6 @@ func ParseListAllTeamsResponse(rsp *http.Response) (*ListAllTeamsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30507,7 +30848,6 @@ func ParseGrantCreditsResponse(rsp *http.Response) (*GrantCreditsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30538,7 +30878,6 @@ func ParseSetTeamPlanResponse(rsp *http.Response) (*SetTeamPlanResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30569,7 +30908,6 @@ func ParseSuspendTeamResponse(rsp *http.Response) (*SuspendTeamResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30600,7 +30938,6 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30631,7 +30968,6 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30662,7 +30998,6 @@ func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30736,7 +31071,6 @@ func ParseGetReportedRunResponse(rsp *http.Response) (*GetReportedRunResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30767,7 +31101,6 @@ func ParseReportEventsResponse(rsp *http.Response) (*ReportEventsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30798,7 +31131,6 @@ func ParseGetReportedTaskResponse(rsp *http.Response) (*GetReportedTaskResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30832,7 +31164,6 @@ func ParseOpenResultsResponse(rsp *http.Response) (*OpenResultsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30863,7 +31194,6 @@ func ParseCopyResultsResponse(rsp *http.Response) (*CopyResultsResponse, error) 
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -30897,7 +31227,6 @@ func ParseListRunsResponse(rsp *http.Response) (*ListRunsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30928,7 +31257,6 @@ func ParseStartRunResponse(rsp *http.Response) (*StartRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
-
 	}
 
 	return response, nil
@@ -30959,7 +31287,6 @@ func ParseCompareRunsResponse(rsp *http.Response) (*CompareRunsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -30990,7 +31317,6 @@ func ParseDeleteRunResponse(rsp *http.Response) (*DeleteRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31016,7 +31342,6 @@ func ParseGetRunResponse(rsp *http.Response) (*GetRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31047,7 +31372,6 @@ func ParseEditRunResponse(rsp *http.Response) (*EditRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31078,7 +31402,6 @@ func ParseListKeptAttemptsResponse(rsp *http.Response) (*ListKeptAttemptsRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31109,7 +31432,6 @@ func ParseListKeptFilesResponse(rsp *http.Response) (*ListKeptFilesResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31140,7 +31462,6 @@ func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31187,7 +31508,6 @@ func ParseListRunEventsResponse(rsp *http.Response) (*ListRunEventsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31218,7 +31538,6 @@ func ParseRevokeResultLinkResponse(rsp *http.Response) (*RevokeResultLinkRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31249,7 +31568,6 @@ func ParseListResultLinksResponse(rsp *http.Response) (*ListResultLinksResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31280,7 +31598,6 @@ func ParseCreateResultLinkResponse(rsp *http.Response) (*CreateResultLinkRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -31311,7 +31628,6 @@ func ParseReadRunLogsResponse(rsp *http.Response) (*ReadRunLogsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31342,7 +31658,6 @@ func ParseGetRunEnvironmentResponse(rsp *http.Response) (*GetRunEnvironmentRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31373,7 +31688,6 @@ func ParseGetRecipeResponse(rsp *http.Response) (*GetRecipeResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31407,7 +31721,6 @@ func ParseListRunShardsResponse(rsp *http.Response) (*ListRunShardsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31441,7 +31754,6 @@ func ParseListRunOutputsResponse(rsp *http.Response) (*ListRunOutputsResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31488,7 +31800,6 @@ func ParseRetryRunResponse(rsp *http.Response) (*RetryRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
-
 	}
 
 	return response, nil
@@ -31519,7 +31830,6 @@ func ParsePreviewRetryResponse(rsp *http.Response) (*PreviewRetryResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31566,7 +31876,6 @@ func ParseListSecretsResponse(rsp *http.Response) (*ListSecretsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31597,7 +31906,6 @@ func ParseDeleteSecretResponse(rsp *http.Response) (*DeleteSecretResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31628,7 +31936,6 @@ func ParsePutSecretResponse(rsp *http.Response) (*PutSecretResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31659,7 +31966,6 @@ func ParseListServiceAccountsResponse(rsp *http.Response) (*ListServiceAccountsR
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31690,7 +31996,6 @@ func ParseCreateServiceAccountResponse(rsp *http.Response) (*CreateServiceAccoun
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -31721,7 +32026,6 @@ func ParseDeleteServiceAccountResponse(rsp *http.Response) (*DeleteServiceAccoun
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31752,7 +32056,6 @@ func ParseCreateServiceTokenResponse(rsp *http.Response) (*CreateServiceTokenRes
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -31783,7 +32086,6 @@ func ParseRevokeServiceTokenResponse(rsp *http.Response) (*RevokeServiceTokenRes
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31814,7 +32116,6 @@ func ParseRotateServiceTokenResponse(rsp *http.Response) (*RotateServiceTokenRes
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -31848,7 +32149,6 @@ func ParseListSweepsResponse(rsp *http.Response) (*ListSweepsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31879,7 +32179,6 @@ func ParseStartSweepResponse(rsp *http.Response) (*StartSweepResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
-
 	}
 
 	return response, nil
@@ -31910,7 +32209,6 @@ func ParseGetSweepResponse(rsp *http.Response) (*GetSweepResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -31957,7 +32255,6 @@ func ParseInviteMemberResponse(rsp *http.Response) (*InviteMemberResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -31988,7 +32285,6 @@ func ParseGetRetentionResponse(rsp *http.Response) (*GetRetentionResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32019,7 +32315,6 @@ func ParseSetRetentionResponse(rsp *http.Response) (*SetRetentionResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32050,7 +32345,6 @@ func ParseListWebhooksResponse(rsp *http.Response) (*ListWebhooksResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32081,7 +32375,6 @@ func ParseCreateWebhookResponse(rsp *http.Response) (*CreateWebhookResponse, err
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -32112,7 +32405,6 @@ func ParsePreviewWebhookResponse(rsp *http.Response) (*PreviewWebhookResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32143,7 +32435,6 @@ func ParseDeleteWebhookResponse(rsp *http.Response) (*DeleteWebhookResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32174,7 +32465,6 @@ func ParseChangeWebhookResponse(rsp *http.Response) (*ChangeWebhookResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32208,7 +32498,6 @@ func ParseListWebhookDeliveriesResponse(rsp *http.Response) (*ListWebhookDeliver
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32239,7 +32528,6 @@ func ParseResendWebhookDeliveryResponse(rsp *http.Response) (*ResendWebhookDeliv
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32270,7 +32558,6 @@ func ParseTestWebhookResponse(rsp *http.Response) (*TestWebhookResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32304,7 +32591,6 @@ func ParseListWorkflowsResponse(rsp *http.Response) (*ListWorkflowsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32335,7 +32621,66 @@ func ParseCreateWorkflowResponse(rsp *http.Response) (*CreateWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+	}
 
+	return response, nil
+}
+
+// ParseRenameFolderResponse parses an HTTP response from a RenameFolderWithResponse call
+func ParseRenameFolderResponse(rsp *http.Response) (*RenameFolderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RenameFolderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data FolderRenamed `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+	}
+
+	return response, nil
+}
+
+// ParseFindStepsResponse parses an HTTP response from a FindStepsWithResponse call
+func ParseFindStepsResponse(rsp *http.Response) (*FindStepsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &FindStepsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []FoundStep `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 	}
 
 	return response, nil
@@ -32366,7 +32711,6 @@ func ParseValidateDefinitionResponse(rsp *http.Response) (*ValidateDefinitionRes
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32397,7 +32741,6 @@ func ParseDeleteWorkflowResponse(rsp *http.Response) (*DeleteWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32462,7 +32805,6 @@ func ParseUpdateWorkflowResponse(rsp *http.Response) (*UpdateWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32493,7 +32835,6 @@ func ParseDetachWorkflowResponse(rsp *http.Response) (*DetachWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32524,7 +32865,6 @@ func ParseRefreshWorkflowResponse(rsp *http.Response) (*RefreshWorkflowResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32558,7 +32898,6 @@ func ParseListRevisionsResponse(rsp *http.Response) (*ListRevisionsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32589,7 +32928,6 @@ func ParseGetRevisionResponse(rsp *http.Response) (*GetRevisionResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32620,7 +32958,6 @@ func ParseConfirmRevisionResponse(rsp *http.Response) (*ConfirmRevisionResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32651,7 +32988,6 @@ func ParseRestoreRevisionResponse(rsp *http.Response) (*RestoreRevisionResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32682,7 +33018,6 @@ func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32713,7 +33048,6 @@ func ParseCreateScheduleResponse(rsp *http.Response) (*CreateScheduleResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -32744,7 +33078,6 @@ func ParseDeleteScheduleResponse(rsp *http.Response) (*DeleteScheduleResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32775,7 +33108,6 @@ func ParseChangeScheduleResponse(rsp *http.Response) (*ChangeScheduleResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32806,7 +33138,6 @@ func ParseGetWorkflowSourceResponse(rsp *http.Response) (*GetWorkflowSourceRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32837,7 +33168,6 @@ func ParseListTriggersResponse(rsp *http.Response) (*ListTriggersResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32868,7 +33198,6 @@ func ParseCreateTriggerResponse(rsp *http.Response) (*CreateTriggerResponse, err
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -32899,7 +33228,6 @@ func ParseDeleteTriggerResponse(rsp *http.Response) (*DeleteTriggerResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32930,7 +33258,6 @@ func ParseRevokeAPITokenResponse(rsp *http.Response) (*RevokeAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32961,7 +33288,6 @@ func ParseListAPITokensResponse(rsp *http.Response) (*ListAPITokensResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -32992,7 +33318,6 @@ func ParseCreateAPITokenResponse(rsp *http.Response) (*CreateAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33023,7 +33348,6 @@ func ParseRotateAPITokenResponse(rsp *http.Response) (*RotateAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33054,7 +33378,6 @@ func ParseListAppsResponse(rsp *http.Response) (*ListAppsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33085,7 +33408,6 @@ func ParseRevokeAppResponse(rsp *http.Response) (*RevokeAppResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33117,7 +33439,6 @@ func ParseGetInvitationResponse(rsp *http.Response) (*GetInvitationResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33149,7 +33470,6 @@ func ParseAcceptInvitationResponse(rsp *http.Response) (*AcceptInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33175,7 +33495,6 @@ func ParseGetJWKSResponse(rsp *http.Response) (*GetJWKSResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33206,7 +33525,6 @@ func ParseChangePasswordResponse(rsp *http.Response) (*ChangePasswordResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33237,7 +33555,6 @@ func ParseRequestResetResponse(rsp *http.Response) (*RequestResetResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33268,7 +33585,6 @@ func ParseResetPasswordResponse(rsp *http.Response) (*ResetPasswordResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33299,7 +33615,6 @@ func ParseChangeSecondFactorResponse(rsp *http.Response) (*ChangeSecondFactorRes
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33330,7 +33645,6 @@ func ParseListSessionsResponse(rsp *http.Response) (*ListSessionsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33361,7 +33675,6 @@ func ParseRevokeSessionResponse(rsp *http.Response) (*RevokeSessionResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33392,7 +33705,6 @@ func ParseSignInResponse(rsp *http.Response) (*SignInResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33423,7 +33735,6 @@ func ParseSignOutResponse(rsp *http.Response) (*SignOutResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33454,7 +33765,6 @@ func ParseSignUpResponse(rsp *http.Response) (*SignUpResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33485,7 +33795,6 @@ func ParseListTeamsResponse(rsp *http.Response) (*ListTeamsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33516,7 +33825,6 @@ func ParseCreateTeamResponse(rsp *http.Response) (*CreateTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33547,7 +33855,6 @@ func ParseRenameTeamResponse(rsp *http.Response) (*RenameTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33579,7 +33886,6 @@ func ParseActivateTeamResponse(rsp *http.Response) (*ActivateTeamResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33610,7 +33916,6 @@ func ParseCreateInvitationResponse(rsp *http.Response) (*CreateInvitationRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33641,7 +33946,6 @@ func ParseRevokeInvitationResponse(rsp *http.Response) (*RevokeInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33672,7 +33976,6 @@ func ParseResendInvitationResponse(rsp *http.Response) (*ResendInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33703,7 +34006,6 @@ func ParseLeaveTeamResponse(rsp *http.Response) (*LeaveTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33734,7 +34036,6 @@ func ParseListMembersResponse(rsp *http.Response) (*ListMembersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33765,7 +34066,6 @@ func ParseRemoveMemberResponse(rsp *http.Response) (*RemoveMemberResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33796,7 +34096,6 @@ func ParseChangeMemberRoleResponse(rsp *http.Response) (*ChangeMemberRoleRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33827,7 +34126,6 @@ func ParseCreateSessionTokenResponse(rsp *http.Response) (*CreateSessionTokenRes
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33858,7 +34156,6 @@ func ParseVerifyEmailResponse(rsp *http.Response) (*VerifyEmailResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33889,7 +34186,6 @@ func ParseCallTriggerResponse(rsp *http.Response) (*CallTriggerResponse, error) 
 			return nil, err
 		}
 		response.JSON202 = &dest
-
 	}
 
 	return response, nil
@@ -33915,7 +34211,6 @@ func ParseAuthorizeDeviceResponse(rsp *http.Response) (*AuthorizeDeviceResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil
@@ -33941,7 +34236,6 @@ func ParseRegisterClientResponse(rsp *http.Response) (*RegisterClientResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
-
 	}
 
 	return response, nil
@@ -33983,7 +34277,6 @@ func ParseExchangeTokenResponse(rsp *http.Response) (*ExchangeTokenResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
 	}
 
 	return response, nil

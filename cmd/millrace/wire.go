@@ -198,7 +198,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Reported:    reported.NewService(db, h.feed, time.Now),
-		Finding:     runfilters.NewService(db, db, time.Now),
+		Finding:     runfilters.NewService(db, db, db, time.Now),
 		Failed:      h.failures.Record,
 		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),

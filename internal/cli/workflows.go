@@ -21,6 +21,10 @@ type workflowsCommand struct {
 	Export workflowsExport `cmd:"" help:"Print a workflow as a file that apply takes."`
 	Delete workflowsDelete `cmd:"" aliases:"rm" help:"Delete a workflow; its runs stay listed."`
 
+	Move         workflowsMove         `cmd:"" aliases:"mv" help:"Put workflows into a folder."`
+	RenameFolder workflowsRenameFolder `cmd:"" help:"Rename a folder of workflows."`
+	Favorite     workflowsFavorite     `cmd:"" aliases:"star" help:"Mark workflows as favorites, or take the mark off."`
+
 	Create  workflowsCreate  `cmd:"" help:"Make a workflow that follows a Git repository."`
 	Refresh workflowsRefresh `cmd:"" help:"Bring what a workflow's repository holds now."`
 	Detach  workflowsDetach  `cmd:"" help:"Have a workflow follow its repository no more."`
@@ -30,6 +34,8 @@ type workflowsCommand struct {
 
 type workflowsList struct {
 	session.Flags `embed:""`
+	Folder        string `env:"-" help:"Only workflows of this folder and those within it."`
+	Favorite      bool   `env:"-" help:"Only your favorites."`
 }
 
 // Run lists them all.
@@ -42,18 +48,27 @@ func (c *workflowsList) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
+	empty := len(list) == 0
+	list, marked, err := c.chosen(s, list)
+	if err != nil {
+		return err
+	}
 	return s.Emit(list, func() {
-		if len(list) == 0 {
+		if empty {
 			s.Note("The team has no workflows yet: create one with millrace workflows apply workflow.json")
 			return
 		}
-		rows := [][]string{{"NAME", "ID", "KIND", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
+		rows := [][]string{{"NAME", "ID", "FOLDER", "KIND", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
 		for _, f := range list {
 			last := "–"
 			if len(f.LastRuns) > 0 {
 				last = string(f.LastRuns[0].Status)
 			}
-			rows = append(rows, []string{f.Name, f.ID, cmp.Or(kindOf(f.Kind), "–"), strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.Ago(f.UpdatedAt.Time)})
+			name := f.Name
+			if marked[f.ID] {
+				name = "* " + name
+			}
+			rows = append(rows, []string{name, f.ID, cmp.Or(f.Folder, "–"), cmp.Or(kindOf(f.Kind), "–"), strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.Ago(f.UpdatedAt.Time)})
 		}
 		s.Table(rows)
 	})

@@ -116,6 +116,11 @@ var routeRows = map[string]rights{
 	"POST /api/operator/workers/drain":                 operators,
 	"POST /api/operator/runs/{id}/end":                 operators,
 	"POST /api/operator/mail/test":                     operators,
+	"GET /api/favorites":                               everybody(200),
+	"PUT /api/favorites/{id}":                          everybody(404).elsewhere(404), // one of the team's: TestPeopleMarkFavorites
+	"DELETE /api/favorites/{id}":                       everybody(200),
+	"POST /api/workflows/rename-folder":                writers(404).with(`{"from":"a","to":"b"}`),
+	"GET /api/workflows/steps":                         everybody(400), // without words
 	"GET /api/me/filters":                              everybody(200),
 	"POST /api/me/filters":                             everybody(201).with(`{"name":"n","filter":{"status":"failed"}}`),
 	"DELETE /api/me/filters/{id}":                      everybody(404).elsewhere(404),                   // one's own: TestPeopleKeepFilters

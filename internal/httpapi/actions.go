@@ -12,7 +12,8 @@ var actions = map[string]string{
 	"DELETE /auth/teams/{id}/members/{userId}": "member.removed",
 
 	"POST /api/workflows": "workflow.created", "PUT /api/workflows/{id}": "workflow.updated", "DELETE /api/workflows/{id}": "workflow.deleted",
-	"POST /api/workflows/{id}/refresh": "workflow.refreshed", "POST /api/workflows/{id}/detach": "workflow.detached",
+	"POST /api/workflows/rename-folder": "workflow.folder_renamed",
+	"POST /api/workflows/{id}/refresh":  "workflow.refreshed", "POST /api/workflows/{id}/detach": "workflow.detached",
 	"POST /api/workflows/{id}/revisions/{n}/restore": "workflow.restored", "POST /api/results/copy": "workflow.created",
 	"POST /api/webhooks": "webhook.created", "PATCH /api/webhooks/{id}": "webhook.changed", "DELETE /api/webhooks/{id}": "webhook.deleted",
 	"POST /api/webhooks/{id}/test": "webhook.tested", "POST /api/webhooks/{id}/deliveries/{deliveryId}/send": "webhook.resent",

@@ -22,6 +22,8 @@ var notOnRecord = map[string]string{
 	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",
 	"POST /api/me/filters":                   "what somebody looks for is theirs to know",
 	"DELETE /api/me/filters/{id}":            "what somebody looks for is theirs to know",
+	"PUT /api/favorites/{id}":                "what somebody looks for is theirs to know",
+	"DELETE /api/favorites/{id}":             "what somebody looks for is theirs to know",
 	"PUT /api/notifications":                 "what somebody has read is theirs to know",
 	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
 	"POST /api/ai/proxy/v1/chat/completions": "only counted",

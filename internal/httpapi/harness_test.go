@@ -155,7 +155,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
-		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.clock),
+		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.db, h.clock),
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),

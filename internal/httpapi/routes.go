@@ -27,6 +27,9 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /{$}", Handle: a.system.Home},
 
 		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.identity.Me},
+		{Pattern: "GET /api/favorites", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFavorites},
+		{Pattern: "PUT /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.AddFavorite},
+		{Pattern: "DELETE /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.RemoveFavorite},
 		{Pattern: "GET /api/me/filters", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFilters},
 		{Pattern: "POST /api/me/filters", Who: kernel.Member, May: access.SaveFilters, Body: kernel.SmallBody, Handle: a.runs.SaveFilter},
 		{Pattern: "DELETE /api/me/filters/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.DeleteFilter},
@@ -43,6 +46,8 @@ func (a *API) routes() []kernel.Route {
 
 		{Pattern: "GET /api/workflows", Who: kernel.Member, May: access.Read, Handle: a.workflows.ListWorkflows},
 		{Pattern: "POST /api/workflows", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.GraphBody, Once: true, Handle: a.workflows.CreateWorkflow},
+		{Pattern: "POST /api/workflows/rename-folder", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.SmallBody, Handle: a.workflows.RenameFolder},
+		{Pattern: "GET /api/workflows/steps", Who: kernel.Member, May: access.Read, Handle: a.workflows.FindSteps},
 		{Pattern: "POST /api/workflows/validate", Who: kernel.Member, May: access.Read, Body: kernel.GraphBody, Handle: a.workflows.ValidateDefinition},
 		{Pattern: "GET /api/workflows/{id}", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetWorkflow},
 		{Pattern: "PUT /api/workflows/{id}", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.GraphBody, Handle: a.workflows.UpdateWorkflow},

@@ -79,6 +79,8 @@ var everything = []belongings{
 	{"webhooks", "id", ofTeam, "webhooks"},
 	{"notifications", "id", ofTeam, "notifications"},
 	{"saved_filters", "id", ofTeam, "filters"},
+	{"favorite_runs", "run_id, user_id", ofTeam, ""},
+	{"favorite_workflows", "workflow_id, user_id", ofTeam, ""},
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_sources", "workflow_id", ofWorkflow, ""},

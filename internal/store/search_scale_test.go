@@ -51,10 +51,27 @@ func printSearches(t *testing.T, db *DB, team ids.Team) {
 	t.Helper()
 	failed := runs.Filter{Status: lifecycle.Failed}
 	for _, f := range []runs.Filter{
-		{Text: "sample12345"}, {Text: "ample123"}, {Text: "liver"}, {Text: "s"}, {Text: "sa"}, {Text: "liver batch17"}, {Text: "align failed"}, {Text: "cohort7 liver sample1"}, {Text: "nothinglikeit"},
-		{Text: "liver nothinglikeit"}, {Text: "sample1"}, {Text: "align", Status: lifecycle.Failed}, {Text: "align", Status: lifecycle.Queued}, {Text: "align", Status: lifecycle.Interrupted},
-		{Text: "liver", Tag: "batch17"}, {Text: "align", Tag: "batch17"}, {Text: "align", Tag: "nothing"}, {Text: "liver", Workflow: "wf_5"}, {Text: "align", Workflow: "wf_nothing"},
-		{Text: "sample1", Workflow: "wf_5"}, {Text: "align", Starter: "user_nobody"},
+		{Text: "sample12345"},
+		{Text: "ample123"},
+		{Text: "liver"},
+		{Text: "s"},
+		{Text: "sa"},
+		{Text: "liver batch17"},
+		{Text: "align failed"},
+		{Text: "cohort7 liver sample1"},
+		{Text: "nothinglikeit"},
+		{Text: "liver nothinglikeit"},
+		{Text: "sample1"},
+		{Text: "align", Status: lifecycle.Failed},
+		{Text: "align", Status: lifecycle.Queued},
+		{Text: "align", Status: lifecycle.Interrupted},
+		{Text: "liver", Tag: "batch17"},
+		{Text: "align", Tag: "batch17"},
+		{Text: "align", Tag: "nothing"},
+		{Text: "liver", Workflow: "wf_5"},
+		{Text: "align", Workflow: "wf_nothing"},
+		{Text: "sample1", Workflow: "wf_5"},
+		{Text: "align", Starter: "user_nobody"},
 	} {
 		for page := 1; page <= 2; page++ {
 			var search, floor []time.Duration

@@ -17,7 +17,7 @@ import (
 
 // WorkflowStores is the database as the workflows see it.
 func (db *DB) WorkflowStores() workflows.Stores {
-	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db, Follow: db}
+	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db, Follow: db, Folders: db, Definitions: db}
 }
 
 // InsertWorkflow adds a workflow with its first revision.
@@ -28,9 +28,9 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags, kind)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind)
+			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags, kind, folder)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind, w.Folder)
 		if err != nil {
 			return tx.asFault(err, "workflow")
 		}
@@ -48,7 +48,7 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var problems []byte
 	var git followed
 	err := db.q.QueryRowContext(ctx, `
-		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags, w.kind,
+		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags, w.kind, w.folder,
 		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0), COALESCE(s.problem, ''), `+followedColumns+`
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
@@ -58,7 +58,7 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 		LEFT JOIN followed_repositories f ON f.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(append([]any{
-			&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags), &w.Kind,
+			&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags), &w.Kind, &w.Folder,
 			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq, &w.SourceProblem,
 		}, git.into()...)...)
 	if err != nil {
@@ -87,12 +87,12 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 		var created, updated int64
 		var ran bool
 		// Plain strings spare the reflection that named ones cost.
-		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated, &ran, (*tagList)(&w.Tags), (*string)(&w.Kind))
+		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated, &ran, (*tagList)(&w.Tags), (*string)(&w.Kind), &w.Folder)
 		anyRan = anyRan || ran
 		w.Team, w.CreatedAt, w.UpdatedAt = team, fromMicros(created), fromMicros(updated)
 		return err
 	}, `
-		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.ran, w.tags, w.kind
+		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.ran, w.tags, w.kind, w.folder
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		WHERE w.team_id = $1 AND w.id < $2
@@ -112,9 +112,9 @@ func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, kind = $7, version = version + 1
-			WHERE team_id = $8 AND id = $9 AND version = $10`,
-			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Kind, w.Team, w.ID, w.Version)
+			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, kind = $7, folder = $8, version = version + 1
+			WHERE team_id = $9 AND id = $10 AND version = $11`,
+			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Kind, w.Folder, w.Team, w.ID, w.Version)
 		if saved = n == 1; err != nil || !saved {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/tags"
+	"github.com/millrace/millrace/internal/domain/workflowfolder"
 )
 
 // Revision is a definition that was, or is, the workflow's.
@@ -50,6 +51,7 @@ type Edit struct {
 	Description *string
 	Definition  []byte
 	Tags        []string
+	Folder      *string
 
 	// IfMatch are the ETags the caller will overwrite; nil is any.
 	IfMatch []string
@@ -76,6 +78,9 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 		}
 		if e.Tags != nil {
 			w.Tags, _ = tags.Checked(e.Tags)
+		}
+		if e.Folder != nil {
+			w.Folder, _ = workflowfolder.Checked(*e.Folder)
 		}
 		return g, "", nil
 	})
@@ -218,7 +223,7 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 // named changes what a workflow is besides its definition.
 func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
+		w.Name, w.Description, w.Tags, w.Folder = like.Name, like.Description, like.Tags, like.Folder
 		if w.Git != nil && like.Git != nil { // nobody detached it meanwhile
 			w.Git = like.Git
 		}
@@ -228,7 +233,7 @@ func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 
 // calledAlike reports whether two are the same but for their definitions.
 func calledAlike(a, b Workflow) bool {
-	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags) && a.Git == b.Git
+	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags) && a.Folder == b.Folder && a.Git == b.Git
 }
 
 // revision is the one that a new definition belongs to: the current one while

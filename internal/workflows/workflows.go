@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/domain/tags"
+	"github.com/millrace/millrace/internal/domain/workflowfolder"
 )
 
 // Row is a workflow in a list.
@@ -35,6 +36,7 @@ type Row struct {
 	NodeCount     int
 	Tags          []string
 	Kind          pipeline.Engine // whose pipeline it launches; empty: none
+	Folder        string          // names with slashes between them; empty: none
 	CreatedBy     ids.User
 	CreatedByName string
 	CreatedAt     time.Time
@@ -109,10 +111,12 @@ type SecretStore interface {
 
 // Stores is what this room asks of the database, by what it is about.
 type Stores struct {
-	Workflows Store
-	Revisions RevisionStore
-	Secrets   SecretStore
-	Follow    FollowStore
+	Workflows   Store
+	Revisions   RevisionStore
+	Secrets     SecretStore
+	Follow      FollowStore
+	Folders     FolderStore
+	Definitions DefinitionStore
 }
 
 // Service answers the questions a team asks about its workflows.
@@ -137,6 +141,7 @@ type New struct {
 	Description string
 	Definition  []byte // nil: an empty one
 	Tags        []string
+	Folder      string
 	Git         *source.Source // to follow; it has the definition then
 
 	// Once records the answer with the effect; nil without an idempotency key.
@@ -158,7 +163,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		return Workflow{}, err
 	}
 	defer release()
-	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags})
+	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags, Folder: &in.Folder})
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -169,6 +174,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	now := s.now()
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
 	w.Tags, _ = tags.Checked(in.Tags)
+	w.Folder, _ = workflowfolder.Checked(in.Folder)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
 	w.Git, w.Confirmed = followed, true
 	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
@@ -219,6 +225,11 @@ func checked(e Edit) (*graph.Graph, error) {
 	}
 	_, faults := tags.Checked(e.Tags)
 	wrong = append(wrong, faults...)
+	if e.Folder != nil {
+		if _, message := workflowfolder.Checked(*e.Folder); message != "" {
+			wrong = append(wrong, fault.Detail{Path: "folder", Message: message})
+		}
+	}
 	var g *graph.Graph
 	if e.Definition != nil {
 		parsed, malformed := graph.Parse(e.Definition)

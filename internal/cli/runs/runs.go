@@ -34,6 +34,7 @@ type Command struct {
 	Reproduce   runsReproduce   `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
 	Cancel      runsCancel      `cmd:"" help:"Cancel a run."`
 	Delete      runsDelete      `cmd:"" help:"Delete runs that have ended, with all that they made."`
+	Favorite    runsFavorite    `cmd:"" aliases:"star" help:"Mark runs as favorites, or take the mark off."`
 	Retry       runsRetry       `cmd:"" help:"Run again what a run did; what succeeded is reused."`
 	Outputs     outputsCommand  `cmd:"" help:"Outputs of a run: list, download."`
 	Crate       runsCrate       `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`
@@ -48,6 +49,7 @@ type runsList struct {
 	Tag           string        `env:"-" help:"Only runs with this tag."`
 	StartedBy     string        `aliases:"by" env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
 	Q             string        `aliases:"search" short:"s" env:"-" placeholder:"WORDS" help:"Only runs with these words in their name, note, tags, error or parameters; #12: those of that number."`
+	Favorite      bool          `env:"-" help:"Only your favorites."`
 	Limit         int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
 }
 
@@ -84,6 +86,7 @@ func (c *runsList) Run(w screen.Console) error {
 
 // narrow adds what the flags ask for.
 func (c *runsList) narrow(s *session.Session, params *api.ListRunsParams) error {
+	params.Favorite = &c.Favorite
 	if c.Since > 0 {
 		since := s.Now().Add(-c.Since).UTC()
 		params.Since = &since

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -32,7 +33,7 @@ func (a *API) ListRuns(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	f, err := runFilter(x.Request)
+	f, err := runFilter(x.Request, x.Caller)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -51,13 +52,20 @@ func (a *API) ListRuns(x *kernel.Exchange) (kernel.Answer, error) {
 	return kernel.Answer{Data: out, Page: page}, nil
 }
 
-func runFilter(r *http.Request) (runs.Filter, error) {
+func runFilter(r *http.Request, caller access.Caller) (runs.Filter, error) {
 	q := r.URL.Query()
 	f := runs.Filter{
 		Status: lifecycle.Status(q.Get("status")), Workflow: ids.Workflow(q.Get("workflowId")),
 		Tag: q.Get("tag"), Starter: q.Get("startedBy"), Text: strings.TrimSpace(q.Get("q")),
 	}
 	wrong := wrongFilter(f, "")
+	switch q.Get("favorite") {
+	case "", "false":
+	case "true":
+		f.FavoriteOf = caller.User
+	default:
+		wrong = append(wrong, fault.Detail{Path: "favorite", Message: "is neither true nor false"})
+	}
 	if q.Has("status") && f.Status == "" {
 		wrong = append(wrong, fault.Detail{Path: "status", Message: notAStatus})
 	}

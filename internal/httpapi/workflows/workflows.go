@@ -19,7 +19,7 @@ import (
 
 func workflowRow(w workflows.Row) api.WorkflowRow {
 	return api.WorkflowRow{
-		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount, Tags: w.Tags, Kind: kindOut(w.Kind),
+		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount, Tags: w.Tags, Folder: w.Folder, Kind: kindOut(w.Kind),
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName},
 		CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt), LastRuns: lastRuns(w.LastRuns),
 	}
@@ -45,7 +45,7 @@ func workflowAnswer(w workflows.Workflow) kernel.Answer {
 func WorkflowOut(w workflows.Workflow) api.Workflow {
 	row := workflowRow(w.Row)
 	return api.Workflow{
-		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags, Kind: row.Kind,
+		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags, Folder: row.Folder, Kind: row.Kind,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
 		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Warnings: problemsOut(w.Warnings), Git: gitOut(w.Git),
 	}
@@ -111,7 +111,7 @@ func (a *API) CreateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	n := workflows.New{
-		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Git: git,
+		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: kernel.OrEmpty(in.Folder), Git: git,
 		Once: func(w workflows.Workflow) (*access.IdempotencyRecord, error) { return x.Record(made(w)) },
 	}
 	if in.Description != nil {
@@ -159,7 +159,7 @@ func (a *API) UpdateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	w, err := a.Workflows.Update(x.Context(), x.Caller, workflow(x), workflows.Edit{
-		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: kernel.Listed(in.Tags), IfMatch: etags(x.Request, "If-Match"),
+		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: in.Folder, IfMatch: etags(x.Request, "If-Match"),
 	})
 	if err != nil {
 		return kernel.Answer{}, err

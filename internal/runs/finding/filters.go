@@ -40,16 +40,17 @@ type Store interface {
 	DeleteFilter(ctx context.Context, team ids.Team, user ids.User, id string) error
 }
 
-// Service keeps people's filters, and deletes runs.
+// Service keeps people's filters and favorites, and deletes runs.
 type Service struct {
-	store Store
-	runs  RunStore
-	now   func() time.Time
+	store     Store
+	runs      RunStore
+	favorites FavoriteStore
+	now       func() time.Time
 }
 
 // NewService makes it.
-func NewService(store Store, runs RunStore, now func() time.Time) *Service {
-	return &Service{store, runs, now}
+func NewService(store Store, runs RunStore, favorites FavoriteStore, now func() time.Time) *Service {
+	return &Service{store, runs, favorites, now}
 }
 
 // Filters are the caller's, by name.

@@ -28,6 +28,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/rename-folder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rename a folder of workflows
+         * @description Moves all workflows of a folder, with the folders within it, into another, which may be there already; all of them or none. An empty `to` takes them out of it. A folder is there as long as a workflow is in it.
+         */
+        post: operations["renameFolder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find steps of workflows
+         * @description Gives up to 20 steps whose name or id has all of these words, or words that have them in them, of the 500 workflows that were changed last; definitions of more than 1 MB are left out.
+         */
+        get: operations["findSteps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows/validate": {
         parameters: {
             query?: never;
@@ -2424,6 +2464,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/favorites": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List favorites
+         * @description Gives the ids of the workflows and runs that the caller has marked in this team, newest first. Nobody else sees them.
+         */
+        get: operations["listFavorites"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/favorites/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mark a workflow or a run
+         * @description Marks it as a favorite of the caller's; once more changes nothing. 500 workflows and 500 runs a person and team.
+         */
+        put: operations["addFavorite"];
+        post?: never;
+        /**
+         * Take the mark off
+         * @description Makes a workflow or a run a favorite of the caller's no more; there need be no mark.
+         */
+        delete: operations["removeFavorite"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me/filters": {
         parameters: {
             query?: never;
@@ -4207,6 +4291,8 @@ export interface components {
             tags: string[];
             /** @description The engine whose pipeline it launches; null where its steps are Millrace's own. */
             kind: components["schemas"]["PipelineEngine"] | null;
+            /** @description Names with slashes between them, such as `RNA/Single cell`; empty: in none. */
+            folder: string;
             revision: number;
             nodeCount: number;
             createdBy: components["schemas"]["Person"];
@@ -4264,6 +4350,33 @@ export interface components {
             description: string | null;
             definition?: components["schemas"]["Definition"];
             tags?: components["schemas"]["Tags"];
+            folder?: components["schemas"]["Folder"];
+        };
+        /** @description Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none. */
+        Folder: string | null;
+        FolderRename: {
+            from: string;
+            to: string;
+        };
+        FolderRenamed: {
+            /** @description What it is called now. */
+            folder: string;
+            /** @description How many workflows. */
+            moved: number;
+        };
+        FoundStep: {
+            workflowId: string;
+            workflowName: string;
+            nodeId: string;
+            name: string;
+        };
+        Favorites: {
+            workflows: string[];
+            runs: string[];
+        };
+        Favorite: {
+            id: string;
+            favorite: boolean;
         };
         /** @description Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once. */
         Tags: string[];
@@ -4273,6 +4386,7 @@ export interface components {
             description?: string | null;
             definition?: components["schemas"]["Definition"];
             tags?: components["schemas"]["Tags"];
+            folder?: components["schemas"]["Folder"];
         };
         RevisionRow: {
             revision: number;
@@ -5124,6 +5238,7 @@ export interface components {
         };
         Webhook: {
             id: string;
+            /** @description Of a chat, where the address alone lets one write, only the host and the last characters. */
             url: string;
             events: string[];
             format: components["schemas"]["WebhookFormat"];
@@ -6937,6 +7052,86 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    renameFolder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "RNA",
+                 *       "to": "Transcriptomics/RNA"
+                 *     }
+                 */
+                "application/json": components["schemas"]["FolderRename"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["FolderRenamed"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    findSteps: {
+        parameters: {
+            query: {
+                /** @description The words. */
+                q: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["FoundStep"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     validateDefinition: {
         parameters: {
             query?: never;
@@ -8103,6 +8298,8 @@ export interface operations {
                 tag?: string;
                 /** @description Only runs that this person or guest started, by id. */
                 startedBy?: string;
+                /** @description Only runs that the caller has marked. */
+                favorite?: boolean;
                 /** @description Only runs with all of these words, or words that have them in them, in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. Capitals and accents do not matter. */
                 q?: string;
             };
@@ -12839,6 +13036,107 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listFavorites: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Favorites"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    addFavorite: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The id of a workflow or a run. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Favorite"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFavorite: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The id of a workflow or a run. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Favorite"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -28,7 +28,7 @@ function useSettled(value: string): string {
   return settled;
 }
 
-/** useFound asks the server for what the words find, once there are some: runs by everything that is known of them, files and papers by name. */
+/** useFound asks the server for what the words find, once there are some: runs by everything that is known of them, steps, files and papers by name. */
 function useFound(words: string) {
   const enabled = words.length > 1;
   const has = (...texts: (string | null | undefined)[]) => texts.join(" ").toLowerCase().includes(words.toLowerCase());
@@ -40,10 +40,16 @@ function useFound(words: string) {
     enabled,
     refetchInterval: false,
   });
+  const steps = useQuery({
+    queryKey: ["steps", filter.q],
+    queryFn: ({ signal }) => ask(api.GET("/api/workflows/steps", { params: { query: filter }, signal })),
+    enabled,
+  });
   const files = useQuery({ ...filesQuery, enabled });
   const papers = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")), enabled });
   return {
     runs: enabled ? (runs.data ?? []).slice(0, most) : null,
+    steps: enabled ? (steps.data ?? []) : [],
     files: enabled ? (files.data ?? []).filter((file) => has(file.name)).slice(0, most) : [],
     papers: enabled ? (papers.data ?? []).filter((paper) => has(paper.title, paper.doi)).slice(0, most) : [],
   };
@@ -73,7 +79,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <div className="flex items-center gap-2 border-b px-3.5">
         <Search className="size-4 text-muted" aria-hidden />
         <Command.Input
-          placeholder="Search workflows, runs, files, papers and commands"
+          placeholder="Search workflows, steps, runs, files, papers and commands"
           value={typed}
           onValueChange={setTyped}
           className="h-12 flex-1 bg-transparent text-sm outline-none"
@@ -135,6 +141,28 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 onSelect={act(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
               >
                 {run.name ?? run.workflowName} <span className="text-muted">· {run.status}</span>
+              </Command.Item>
+            ))}
+          </Command.Group>
+        )}
+        {found.steps.length > 0 && (
+          <Command.Group heading="Steps" className={group}>
+            {found.steps.map((step) => (
+              <Command.Item
+                key={`${step.workflowId} ${step.nodeId}`}
+                value={`step ${step.workflowId} ${step.nodeId}`}
+                keywords={[typed]}
+                className={row}
+                onSelect={act(
+                  () =>
+                    void navigate({
+                      to: "/workflows/$workflowId",
+                      params: { workflowId: step.workflowId },
+                      search: { node: step.nodeId },
+                    }),
+                )}
+              >
+                {step.name || step.nodeId} <span className="text-muted">· {step.workflowName}</span>
               </Command.Item>
             ))}
           </Command.Group>

@@ -25,6 +25,8 @@ export const workflowsRoute = createRoute({
   validateSearch: (search) => ({
     ...text(search, "q"),
     ...oneOf(search, "sort", ["name", "created", "updated"] as const),
+    ...text(search, "folder"),
+    ...flag(search, "favorites"),
     ...flag(search, "create"),
     ...flag(search, "import"),
     ...flag(search, "git"),
@@ -67,6 +69,7 @@ export const runsRoute = createRoute({
     ...text(search, "q"),
     ...text(search, "tag"),
     ...flag(search, "mine"),
+    ...flag(search, "favorites"),
   }),
   component: lazyRouteComponent(() => import("../runs/RunsPage.tsx"), "RunsPage"),
 });

@@ -4,6 +4,7 @@ import { Play, Radio, Search, Table2, X } from "lucide-react";
 import { useState } from "react";
 import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
+import { Favorite, useFavorites } from "../page/Favorite.tsx";
 import { Page } from "../page/Page.tsx";
 import { runTitle } from "../page/runTitle.ts";
 import { looks, StatusPill } from "../page/status.tsx";
@@ -47,6 +48,7 @@ export function RunsPage() {
     ...(search.workflow && { workflowId: search.workflow }),
     ...(search.tag && { tag: search.tag }),
     ...(search.mine && { startedBy: me.id }),
+    ...(search.favorites && { favorite: true }),
     ...(words && { q: words }),
     // To the hour, so that the question stays the same while the page is open.
     ...(search.since && {
@@ -57,7 +59,8 @@ export function RunsPage() {
   const workflows = useQuery(workflowsQuery);
   const workflowNames: Record<string, string> = { "": "Any workflow" };
   for (const { id, name } of workflows.data ?? []) workflowNames[id] = name;
-  const filtered = Boolean(search.status || search.workflow || search.since || search.q || search.tag || search.mine);
+  const saveable = Boolean(search.status || search.workflow || search.since || search.q || search.tag || search.mine);
+  const filtered = saveable || search.favorites === true;
   return (
     <Page
       title="Runs"
@@ -107,6 +110,11 @@ export function RunsPage() {
           checked={search.mine ?? false}
           onChange={(event) => set({ mine: event.target.checked || undefined })}
         />
+        <Checkbox
+          label="Only favorites"
+          checked={search.favorites ?? false}
+          onChange={(event) => set({ favorites: event.target.checked || undefined })}
+        />
         {search.tag && (
           <Button
             size="sm"
@@ -119,7 +127,7 @@ export function RunsPage() {
         )}
         <SavedFilters
           current={
-            filtered
+            saveable
               ? {
                   ...(search.status && { status: search.status }),
                   ...(search.workflow && { workflowId: search.workflow }),
@@ -156,6 +164,7 @@ export function RunsPage() {
                   q: undefined,
                   tag: undefined,
                   mine: undefined,
+                  favorites: undefined,
                 })
               }
             />
@@ -195,6 +204,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
   const [older, setOlder] = useState<RunRow[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
   const { ticked, tick, clear } = useTicks();
+  const favorites = useFavorites();
   const seen = new Set(first.map((run) => run.id));
   const rows = [...first, ...older.filter((run) => !seen.has(run.id))];
   const more = useMutation({
@@ -242,6 +252,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
               <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
                 {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
               </Link>
+              <Favorite id={run.id} name={`The run ${runTitle(run)}`} on={favorites.has(run.id)} />
               {run.name && <p className="line-clamp-1 max-w-md">{run.name}</p>}
               {run.sweepId && (
                 <Link

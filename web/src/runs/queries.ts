@@ -10,6 +10,7 @@ export interface RunFilter {
   since?: string;
   tag?: string;
   startedBy?: string;
+  favorite?: boolean;
   q?: string;
 }
 

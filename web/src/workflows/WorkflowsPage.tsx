@@ -5,6 +5,7 @@ import {
   Copy,
   Download,
   EllipsisVertical,
+  FolderInput,
   GitBranch,
   LayoutTemplate,
   Play,
@@ -20,28 +21,31 @@ import { api, ask } from "../api/client.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
+import { Favorite, useFavorites } from "../page/Favorite.tsx";
 import { Page } from "../page/Page.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { save } from "../ui/download.ts";
 import { Empty } from "../ui/Empty.tsx";
-import { Choice } from "../ui/Field.tsx";
+import { Checkbox, Choice } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
 import { Pill } from "../ui/Pill.tsx";
-import { useFirst } from "../ui/rows.tsx";
+import { useFirst, useTicks } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Tags } from "../ui/Tags.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import type { Moving } from "./FolderDialog.tsx";
 import { LastRuns } from "./LastRuns.tsx";
-import { pick, type Sort } from "./model.ts";
+import { foldersOf, inFolder, pick, type Sort } from "./model.ts";
 import { createWorkflow, deleteWorkflow, type WorkflowRow, workflowsQuery } from "./queries.ts";
 import { welcomed } from "./welcomed.ts";
 
+const FolderDialog = lazy(() => import("./FolderDialog.tsx"));
 const Welcome = lazy(() => import("./Welcome.tsx"));
 const CreateDialog = lazy(() => import("./CreateDialog.tsx"));
 const ImportDialog = lazy(() => import("./ImportDialog.tsx"));
@@ -102,7 +106,7 @@ export function WorkflowsPage() {
               <div className="mb-4 flex flex-wrap gap-2">
                 <SearchBox
                   label="Search workflows"
-                  placeholder="Name, description, tag or person"
+                  placeholder="Name, description, tag, folder or person"
                   className="min-w-56 flex-1"
                   value={search.q ?? ""}
                   onChange={(words) => set({ q: words || undefined })}
@@ -115,7 +119,14 @@ export function WorkflowsPage() {
                   onChange={(next) => set({ sort: next })}
                 />
               </div>
-              <WorkflowsTable rows={pick(rows, search.q ?? "", sort)} clear={() => set({ q: undefined })} />
+              <WorkflowsInFolders
+                rows={rows}
+                words={search.q ?? ""}
+                sort={sort}
+                folder={search.folder ?? ""}
+                favorites={search.favorites ?? false}
+                set={set}
+              />
             </>
           )
         }
@@ -164,12 +175,98 @@ function FirstWorkflow({ create, whyNot }: { create: () => void; whyNot: string 
   );
 }
 
-function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => void }) {
+interface InFolders {
+  rows: WorkflowRow[];
+  words: string;
+  sort: Sort;
+  folder: string;
+  favorites: boolean;
+  set: (change: { q?: string | undefined; folder?: string | undefined; favorites?: true | undefined }) => void;
+}
+
+/** WorkflowsInFolders is those of a folder, favorites first, and moves them. */
+function WorkflowsInFolders({ rows, words, sort, folder, favorites, set }: InFolders) {
+  const marked = useFavorites();
+  const whyNot = useWhyNot();
+  const { ticked, tick, clear } = useTicks();
+  const [moving, setMoving] = useState<Moving | null>(null);
+  const folders = foldersOf(rows);
+  const names: Record<string, string> = { "": "All folders" };
+  for (const each of folders) names[each] = each;
+  const inside = rows.filter((row) => inFolder(row.folder, folder) && (!favorites || marked.has(row.id)));
+  return (
+    <>
+      <div className="mb-3 flex min-h-9 flex-wrap items-center gap-x-4 gap-y-2">
+        {folders.length > 0 && (
+          <Choice
+            aria-label="Folder"
+            className="sm:w-auto!"
+            options={folder && !names[folder] ? { ...names, [folder]: folder } : names}
+            value={folder}
+            onChange={(next) => set({ folder: next || undefined })}
+          />
+        )}
+        {folder && (
+          <Button size="sm" disabledReason={whyNot("edit workflows")} onClick={() => setMoving({ folder })}>
+            Rename folder
+          </Button>
+        )}
+        <Checkbox
+          label="Only favorites"
+          checked={favorites}
+          onChange={(event) => set({ favorites: event.target.checked || undefined })}
+        />
+        {ticked.size > 0 && (
+          <Button
+            size="sm"
+            icon={<FolderInput className="size-4" aria-hidden />}
+            disabledReason={whyNot("edit workflows")}
+            onClick={() => setMoving({ workflows: rows.filter((row) => ticked.has(row.id)) })}
+          >
+            Move {plural(ticked.size, "workflow")}
+          </Button>
+        )}
+      </div>
+      <WorkflowsTable
+        rows={pick(inside, words, sort, marked)}
+        favorites={marked}
+        ticked={ticked}
+        tick={tick}
+        move={(row) => setMoving({ workflows: [row] })}
+        clear={() => set({ q: undefined, folder: undefined, favorites: undefined })}
+      />
+      {moving && (
+        <Suspense fallback={null}>
+          <FolderDialog
+            moving={moving}
+            folders={folders}
+            onClose={() => {
+              setMoving(null);
+              clear();
+            }}
+            onMoved={(to) => set({ folder: to || undefined })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+interface TableProps {
+  rows: WorkflowRow[];
+  favorites: Set<string>;
+  ticked: ReadonlySet<string>;
+  tick: (ids: string[], on: boolean) => void;
+  move: (row: WorkflowRow) => void;
+  clear: () => void;
+}
+
+function WorkflowsTable({ rows, favorites, ticked, tick, move, clear }: TableProps) {
   const { shown, more } = useFirst(rows, atOnce);
   if (rows.length === 0) {
     return (
       <Empty icon={<Search />} title="No results" actions={<Button onClick={clear}>Show all</Button>}>
-        Names, descriptions and people are searched.
+        Names, descriptions, tags, folders and people are searched.
       </Empty>
     );
   }
@@ -179,6 +276,9 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
         label="Workflows"
         head={
           <>
+            <Th className="w-8">
+              <span className="sr-only">Select</span>
+            </Th>
             <Th>Name</Th>
             <Th>Last runs</Th>
             <Th className="max-md:hidden">Created by</Th>
@@ -190,7 +290,14 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
         }
       >
         {shown.map((row) => (
-          <Row key={row.id} row={row} />
+          <Row
+            key={row.id}
+            row={row}
+            favorite={favorites.has(row.id)}
+            ticked={ticked.has(row.id)}
+            tick={(on) => tick([row.id], on)}
+            move={() => move(row)}
+          />
         ))}
       </Table>
       <div className="mt-3 flex items-center justify-between text-sm text-muted">
@@ -201,7 +308,15 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
   );
 }
 
-function Row({ row }: { row: WorkflowRow }) {
+interface RowProps {
+  row: WorkflowRow;
+  favorite: boolean;
+  ticked: boolean;
+  tick: (on: boolean) => void;
+  move: () => void;
+}
+
+function Row({ row, favorite, ticked, tick, move }: RowProps) {
   const me = useMe();
   const whyNot = useWhyNot();
   const navigate = useNavigate();
@@ -240,6 +355,14 @@ function Row({ row }: { row: WorkflowRow }) {
         : "Only its creator, admins and owners can delete it.";
   return (
     <tr className="hover:bg-sunken/60">
+      <Td>
+        <Checkbox
+          label={`Select ${row.name}`}
+          hideLabel
+          checked={ticked}
+          onChange={(event) => tick(event.target.checked)}
+        />
+      </Td>
       <Td className="md:min-w-56">
         <Link to="/workflows/$workflowId" params={{ workflowId: row.id }} className="font-medium hover:underline">
           {row.name}
@@ -248,6 +371,11 @@ function Row({ row }: { row: WorkflowRow }) {
         <p className="line-clamp-1 max-w-lg text-[13px] text-muted">
           {row.description || plural(row.nodeCount, "step")}
         </p>
+        {row.folder && (
+          <Link to="/workflows" search={{ folder: row.folder }} className="text-[13px] text-muted hover:underline">
+            {row.folder}
+          </Link>
+        )}
         <Tags tags={row.tags} />
       </Td>
       <Td>
@@ -259,6 +387,7 @@ function Row({ row }: { row: WorkflowRow }) {
       </Td>
       <Td>
         <div className="flex justify-end gap-0.5">
+          <Favorite id={row.id} name={row.name} on={favorite} />
           <IconButton
             size="sm"
             label={`Run ${row.name}`}
@@ -288,6 +417,13 @@ function Row({ row }: { row: WorkflowRow }) {
               onSelect={() => setTagging(true)}
             >
               Tags…
+            </MenuItem>
+            <MenuItem
+              icon={<FolderInput className="size-4" aria-hidden />}
+              disabledReason={whyNot("edit workflows")}
+              onSelect={move}
+            >
+              Move to a folder…
             </MenuItem>
             <MenuItem
               icon={<CalendarClock className="size-4" aria-hidden />}

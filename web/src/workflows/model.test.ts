@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boxes, needsFiles, pick, readImport } from "./model.ts";
+import { boxes, foldersOf, inFolder, needsFiles, pick, readImport } from "./model.ts";
 import type { Definition, WorkflowRow } from "./queries.ts";
 import { loadTemplates, readTemplate, sampleNames } from "./templates.ts";
 
@@ -15,6 +15,20 @@ const row = (name: string, updatedAt: string): WorkflowRow => ({
   kind: null,
   lastRuns: [],
   tags: [],
+  folder: "",
+});
+
+test("folders have those around them, and favorites come first", () => {
+  const rows = ["RNA/Single cell", "RNAx", "", "RNA/Single cell/Old"].map((folder, at) => ({
+    ...row(`w${at}`, `2026-01-0${at + 1}`),
+    folder,
+  }));
+  expect(foldersOf(rows)).toEqual(["RNA", "RNA/Single cell", "RNA/Single cell/Old", "RNAx"]);
+  const inside = (folder: string) => rows.filter((each) => inFolder(each.folder, folder)).map((each) => each.name);
+  expect(inside("RNA")).toEqual(["w0", "w3"]);
+  expect(inside("")).toHaveLength(4);
+  expect(pick(rows, "", "updated", new Set(["w1"])).map((each) => each.name)).toEqual(["w1", "w3", "w2", "w0"]);
+  expect(pick(rows, "single", "name").map((each) => each.name)).toEqual(["w0", "w3"]);
 });
 
 test("every word must be found, in any order", () => {

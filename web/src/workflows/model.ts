@@ -4,11 +4,27 @@ import type { Definition, WorkflowRow } from "./queries.ts";
 
 export type Sort = "updated" | "created" | "name";
 
-/** pick is the rows that have all the words, in the wanted order. */
-export function pick(rows: WorkflowRow[], words: string, sort: Sort): WorkflowRow[] {
+/** inFolder tells whether something is in a folder or in one within it; the empty one is everywhere. */
+export function inFolder(place: string, folder: string): boolean {
+  return folder === "" || place === folder || place.startsWith(`${folder}/`);
+}
+
+/** foldersOf is the folders of workflows with those around them, by name. */
+export function foldersOf(rows: WorkflowRow[]): string[] {
+  const all = new Set<string>();
+  for (const { folder } of rows) {
+    const names = folder.split("/");
+    for (let depth = 1; folder && depth <= names.length; depth++) all.add(names.slice(0, depth).join("/"));
+  }
+  return [...all].toSorted((a, b) => a.localeCompare(b));
+}
+
+/** pick is the rows that have all the words, in the wanted order, favorites first. */
+export function pick(rows: WorkflowRow[], words: string, sort: Sort, favorites = new Set<string>()): WorkflowRow[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const found = rows.filter((row) => {
-    const text = `${row.name} ${row.description} ${row.createdBy.name} ${row.tags.join(" ")}`.toLowerCase();
+    const text =
+      `${row.name} ${row.description} ${row.createdBy.name} ${row.tags.join(" ")} ${row.folder}`.toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
   const by: Record<Sort, (a: WorkflowRow, b: WorkflowRow) => number> = {
@@ -16,7 +32,8 @@ export function pick(rows: WorkflowRow[], words: string, sort: Sort): WorkflowRo
     created: (a, b) => b.createdAt.localeCompare(a.createdAt),
     updated: (a, b) => b.updatedAt.localeCompare(a.updatedAt),
   };
-  return found.toSorted(by[sort]);
+  const first = (row: WorkflowRow) => (favorites.has(row.id) ? 0 : 1);
+  return found.toSorted((a, b) => first(a) - first(b) || by[sort](a, b));
 }
 
 export interface Import {

@@ -1167,6 +1167,54 @@ class NewGit(Model):
     """
 
 
+class FolderRename(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    from_: Annotated[str, Field(alias='from', max_length=200, min_length=1)]
+    to: Annotated[str, Field(max_length=200)]
+
+
+class FolderRenamed(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    folder: str
+    """
+    What it is called now.
+    """
+    moved: int
+    """
+    How many workflows.
+    """
+
+
+class FoundStep(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow_id: Annotated[str, Field(alias='workflowId')]
+    workflow_name: Annotated[str, Field(alias='workflowName')]
+    node_id: Annotated[str, Field(alias='nodeId')]
+    name: str
+
+
+class Favorites(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflows: Annotated[list[str], Field(max_length=500)]
+    runs: Annotated[list[str], Field(max_length=500)]
+
+
+class Favorite(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    favorite: bool
+
+
 class Tag(RootModel[str]):
     root: Annotated[str, Field(max_length=64, min_length=1, pattern='^[A-Za-z0-9_.:/-]+$')]
 
@@ -1951,6 +1999,9 @@ class Webhook(Model):
     )
     id: str
     url: str
+    """
+    Of a chat, where the address alone lets one write, only the host and the last characters.
+    """
     events: list[str]
     format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
     """
@@ -3642,6 +3693,10 @@ class WorkflowRow(Model):
     """
     The engine whose pipeline it launches; null where its steps are Millrace's own.
     """
+    folder: str
+    """
+    Names with slashes between them, such as `RNA/Single cell`; empty: in none.
+    """
     revision: Annotated[int, Field(ge=1)]
     node_count: Annotated[int, Field(alias='nodeCount', ge=0)]
     created_by: Annotated[Person, Field(alias='createdBy')]
@@ -4506,6 +4561,10 @@ class NewWorkflow(Model):
     """
     Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
     """
+    folder: Annotated[str | None, Field(max_length=200)] = None
+    """
+    Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
+    """
 
 
 class WorkflowEdit(Model):
@@ -4522,6 +4581,10 @@ class WorkflowEdit(Model):
     tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
     """
     Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+    """
+    folder: Annotated[str | None, Field(max_length=200)] = None
+    """
+    Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
     """
 
 

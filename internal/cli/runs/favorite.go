@@ -1,0 +1,21 @@
+package runs
+
+import (
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
+)
+
+type runsFavorite struct {
+	session.Flags `embed:""`
+	Run_          []string `arg:"" name:"run" help:"Ids of the runs."`
+	Remove        bool     `env:"-" help:"Take the mark off."`
+}
+
+// Run marks one after the other.
+func (c *runsFavorite) Run(w screen.Console) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	return s.Mark(c.Run_, c.Remove)
+}
