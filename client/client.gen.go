@@ -90,6 +90,7 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
+
 	// GetOAuthMetadata Read the OAuth metadata
 	//
 	// Gives the authorization server metadata (RFC 8414).
@@ -7086,6 +7087,7 @@ func NewEraseTeamRequestWithBody(server string, params *EraseTeamParams, content
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7096,6 +7098,7 @@ func NewEraseTeamRequestWithBody(server string, params *EraseTeamParams, content
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7126,6 +7129,7 @@ func NewExportTeamRequest(server string, params *ExportTeamParams) (*http.Reques
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7136,6 +7140,7 @@ func NewExportTeamRequest(server string, params *ExportTeamParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7170,6 +7175,7 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7177,9 +7183,11 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7187,6 +7195,7 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7201,6 +7210,7 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7211,6 +7221,7 @@ func NewListAnalysesRequest(server string, params *ListAnalysesParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7254,6 +7265,7 @@ func NewAnalyzePaperRequestWithBody(server string, params *AnalyzePaperParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7264,6 +7276,7 @@ func NewAnalyzePaperRequestWithBody(server string, params *AnalyzePaperParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7307,6 +7320,7 @@ func NewCompleteChatRequestWithBody(server string, params *CompleteChatParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7317,6 +7331,7 @@ func NewCompleteChatRequestWithBody(server string, params *CompleteChatParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7351,6 +7366,7 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 		var rawQueryFragments []string
 
 		if params.ID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7358,9 +7374,11 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Doi != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "doi", *params.Doi, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7368,6 +7386,7 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7382,6 +7401,7 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7392,6 +7412,7 @@ func NewGetAnalysisRequest(server string, params *GetAnalysisParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7424,6 +7445,7 @@ func NewUploadPaperRequestWithBody(server string, params *UploadPaperParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7434,6 +7456,7 @@ func NewUploadPaperRequestWithBody(server string, params *UploadPaperParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7468,6 +7491,7 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7475,9 +7499,11 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7485,9 +7511,11 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Actor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7495,9 +7523,11 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Action != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7505,9 +7535,11 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Since != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7515,9 +7547,11 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Until != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7525,6 +7559,7 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7539,6 +7574,7 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7549,6 +7585,7 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7583,6 +7620,7 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 		var rawQueryFragments []string
 
 		if params.Format != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7590,9 +7628,11 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Actor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7600,9 +7640,11 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Action != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7610,9 +7652,11 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Since != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7620,9 +7664,11 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Until != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -7630,6 +7676,7 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7644,6 +7691,7 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7654,6 +7702,7 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7684,6 +7733,7 @@ func NewListBudgetsRequest(server string, params *ListBudgetsParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7694,6 +7744,7 @@ func NewListBudgetsRequest(server string, params *ListBudgetsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7737,6 +7788,7 @@ func NewSetBudgetsRequestWithBody(server string, params *SetBudgetsParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7747,6 +7799,7 @@ func NewSetBudgetsRequestWithBody(server string, params *SetBudgetsParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7843,6 +7896,7 @@ func NewGetCreditsRequest(server string, params *GetCreditsParams) (*http.Reques
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7853,6 +7907,7 @@ func NewGetCreditsRequest(server string, params *GetCreditsParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7896,6 +7951,7 @@ func NewEstimateCostRequestWithBody(server string, params *EstimateCostParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7906,6 +7962,7 @@ func NewEstimateCostRequestWithBody(server string, params *EstimateCostParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -7940,6 +7997,7 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7947,9 +8005,11 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -7957,6 +8017,7 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -7971,6 +8032,7 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -7981,6 +8043,7 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8011,6 +8074,7 @@ func NewListTopUpPackagesRequest(server string, params *ListTopUpPackagesParams)
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8021,6 +8085,7 @@ func NewListTopUpPackagesRequest(server string, params *ListTopUpPackagesParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8121,6 +8186,7 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8128,9 +8194,11 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8138,6 +8206,7 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8152,6 +8221,7 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8162,6 +8232,7 @@ func NewListUsageRequest(server string, params *ListUsageParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8215,6 +8286,7 @@ func NewRevokeInviteRequest(server string, params *RevokeInviteParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8225,6 +8297,7 @@ func NewRevokeInviteRequest(server string, params *RevokeInviteParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8278,6 +8351,7 @@ func NewListInvitesRequest(server string, params *ListInvitesParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8288,6 +8362,7 @@ func NewListInvitesRequest(server string, params *ListInvitesParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8439,6 +8514,7 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 		var rawQueryFragments []string
 
 		if params.WorkflowID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workflowId", *params.WorkflowID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8446,6 +8522,7 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8462,6 +8539,7 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8472,6 +8550,7 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8502,6 +8581,7 @@ func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*h
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8512,6 +8592,7 @@ func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*h
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8555,6 +8636,7 @@ func NewCreateConnectionRequestWithBody(server string, params *CreateConnectionP
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8565,6 +8647,7 @@ func NewCreateConnectionRequestWithBody(server string, params *CreateConnectionP
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8602,6 +8685,7 @@ func NewDeleteConnectionRequest(server string, id string, params *DeleteConnecti
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8612,6 +8696,7 @@ func NewDeleteConnectionRequest(server string, id string, params *DeleteConnecti
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8653,6 +8738,7 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 		var rawQueryFragments []string
 
 		if params.Prefix != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8660,9 +8746,11 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8670,6 +8758,7 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8684,6 +8773,7 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8694,6 +8784,7 @@ func NewListConnectionObjectsRequest(server string, id string, params *ListConne
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8731,6 +8822,7 @@ func NewTestConnectionRequest(server string, id string, params *TestConnectionPa
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8741,6 +8833,7 @@ func NewTestConnectionRequest(server string, id string, params *TestConnectionPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8775,6 +8868,7 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 		var rawQueryFragments []string
 
 		if params.Days != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "days", *params.Days, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8782,9 +8876,11 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.By != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -8792,6 +8888,7 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -8806,6 +8903,7 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8816,6 +8914,7 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8846,6 +8945,7 @@ func NewListExecutorsRequest(server string, params *ListExecutorsParams) (*http.
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8856,6 +8956,7 @@ func NewListExecutorsRequest(server string, params *ListExecutorsParams) (*http.
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8886,6 +8987,7 @@ func NewListFavoritesRequest(server string, params *ListFavoritesParams) (*http.
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8896,6 +8998,7 @@ func NewListFavoritesRequest(server string, params *ListFavoritesParams) (*http.
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8933,6 +9036,7 @@ func NewRemoveFavoriteRequest(server string, id string, params *RemoveFavoritePa
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8943,6 +9047,7 @@ func NewRemoveFavoriteRequest(server string, id string, params *RemoveFavoritePa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -8980,6 +9085,7 @@ func NewAddFavoriteRequest(server string, id string, params *AddFavoriteParams) 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -8990,6 +9096,7 @@ func NewAddFavoriteRequest(server string, id string, params *AddFavoriteParams) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9020,6 +9127,7 @@ func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9030,6 +9138,7 @@ func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9064,6 +9173,7 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9071,9 +9181,11 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9081,6 +9193,7 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -9095,6 +9208,7 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9105,6 +9219,7 @@ func NewListFilesRequest(server string, params *ListFilesParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9148,6 +9263,7 @@ func NewDeleteFileRequestWithBody(server string, params *DeleteFileParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9158,6 +9274,7 @@ func NewDeleteFileRequestWithBody(server string, params *DeleteFileParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9201,6 +9318,7 @@ func NewDeleteRunFilesRequestWithBody(server string, params *DeleteRunFilesParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9211,6 +9329,7 @@ func NewDeleteRunFilesRequestWithBody(server string, params *DeleteRunFilesParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9254,6 +9373,7 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9264,6 +9384,7 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9307,6 +9428,7 @@ func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9317,6 +9439,7 @@ func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9354,6 +9477,7 @@ func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9364,6 +9488,7 @@ func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9401,6 +9526,7 @@ func NewGetUploadRequest(server string, id string, params *GetUploadParams) (*ht
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9411,6 +9537,7 @@ func NewGetUploadRequest(server string, id string, params *GetUploadParams) (*ht
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9461,6 +9588,7 @@ func NewCompleteUploadRequestWithBody(server string, id string, params *Complete
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9471,6 +9599,7 @@ func NewCompleteUploadRequestWithBody(server string, id string, params *Complete
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9521,6 +9650,7 @@ func NewSignPartsRequestWithBody(server string, id string, params *SignPartsPara
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9531,6 +9661,7 @@ func NewSignPartsRequestWithBody(server string, id string, params *SignPartsPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9615,6 +9746,7 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9625,6 +9757,7 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9655,6 +9788,7 @@ func NewListFiltersRequest(server string, params *ListFiltersParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9665,6 +9799,7 @@ func NewListFiltersRequest(server string, params *ListFiltersParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9708,6 +9843,7 @@ func NewSaveFilterRequestWithBody(server string, params *SaveFilterParams, conte
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9718,6 +9854,7 @@ func NewSaveFilterRequestWithBody(server string, params *SaveFilterParams, conte
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9755,6 +9892,7 @@ func NewDeleteFilterRequest(server string, id string, params *DeleteFilterParams
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9765,6 +9903,7 @@ func NewDeleteFilterRequest(server string, id string, params *DeleteFilterParams
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9795,6 +9934,7 @@ func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoi
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9805,6 +9945,7 @@ func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoi
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9848,6 +9989,7 @@ func NewSetNotificationChoicesRequestWithBody(server string, params *SetNotifica
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9858,6 +10000,7 @@ func NewSetNotificationChoicesRequestWithBody(server string, params *SetNotifica
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9903,6 +10046,7 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9910,6 +10054,7 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -9926,6 +10071,7 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -9936,6 +10082,7 @@ func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -9988,6 +10135,7 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -9995,6 +10143,7 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10011,6 +10160,7 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10021,6 +10171,7 @@ func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowB
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10073,6 +10224,7 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10080,6 +10232,7 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10096,6 +10249,7 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10106,6 +10260,7 @@ func NewNextflowCompleteRequestWithBody(server string, id string, params *Nextfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10158,6 +10313,7 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10165,6 +10321,7 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10181,6 +10338,7 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10191,6 +10349,7 @@ func NewNextflowHeartbeatRequestWithBody(server string, id string, params *Nextf
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10243,6 +10402,7 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 		var rawQueryFragments []string
 
 		if params.WorkspaceID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10250,6 +10410,7 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10266,6 +10427,7 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10276,6 +10438,7 @@ func NewNextflowProgressRequestWithBody(server string, id string, params *Nextfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10306,6 +10469,7 @@ func NewNextflowUserRequest(server string, params *NextflowUserParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10316,6 +10480,7 @@ func NewNextflowUserRequest(server string, params *NextflowUserParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10353,6 +10518,7 @@ func NewNextflowWorkspacesRequest(server string, id string, params *NextflowWork
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10363,6 +10529,7 @@ func NewNextflowWorkspacesRequest(server string, id string, params *NextflowWork
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10400,6 +10567,7 @@ func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkfl
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10410,6 +10578,7 @@ func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10444,6 +10613,7 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		var rawQueryFragments []string
 
 		if params.Unread != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10451,9 +10621,11 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10461,9 +10633,11 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10471,6 +10645,7 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10485,6 +10660,7 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10495,6 +10671,7 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10538,6 +10715,7 @@ func NewMarkNotificationsRequestWithBody(server string, params *MarkNotification
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -10548,6 +10726,7 @@ func NewMarkNotificationsRequestWithBody(server string, params *MarkNotification
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -10663,6 +10842,7 @@ func NewListErrorsRequest(server string, params *ListErrorsParams) (*http.Reques
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10670,6 +10850,7 @@ func NewListErrorsRequest(server string, params *ListErrorsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10742,6 +10923,7 @@ func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, e
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10749,6 +10931,7 @@ func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10828,6 +11011,7 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10835,9 +11019,11 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -10845,6 +11031,7 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -10906,6 +11093,7 @@ func NewGrantCreditsRequestWithBody(server string, id string, params *GrantCredi
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.IdempotencyKey != nil {
 			var headerParam0 string
 
@@ -10916,6 +11104,7 @@ func NewGrantCreditsRequestWithBody(server string, id string, params *GrantCredi
 
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11147,6 +11336,7 @@ func NewReportRunRequestWithBody(server string, params *ReportRunParams, content
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11157,6 +11347,7 @@ func NewReportRunRequestWithBody(server string, params *ReportRunParams, content
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11194,6 +11385,7 @@ func NewGetReportedRunRequest(server string, id RunID, params *GetReportedRunPar
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11204,6 +11396,7 @@ func NewGetReportedRunRequest(server string, id RunID, params *GetReportedRunPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11254,6 +11447,7 @@ func NewReportEventsRequestWithBody(server string, id RunID, params *ReportEvent
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11264,6 +11458,7 @@ func NewReportEventsRequestWithBody(server string, id RunID, params *ReportEvent
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11312,6 +11507,7 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 		var rawQueryFragments []string
 
 		if params.Attempt != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11319,6 +11515,7 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11333,6 +11530,7 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11343,6 +11541,7 @@ func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetRep
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11388,6 +11587,7 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11395,9 +11595,11 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11405,6 +11607,7 @@ func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, con
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11461,6 +11664,7 @@ func NewCopyResultsRequestWithBody(server string, params *CopyResultsParams, con
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11471,6 +11675,7 @@ func NewCopyResultsRequestWithBody(server string, params *CopyResultsParams, con
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11505,6 +11710,7 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11512,9 +11718,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11522,9 +11730,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Status != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11532,9 +11742,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.WorkflowID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workflowId", *params.WorkflowID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11542,9 +11754,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Since != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -11552,9 +11766,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Until != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
@@ -11562,9 +11778,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Tag != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11572,9 +11790,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.StartedBy != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "startedBy", *params.StartedBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11582,9 +11802,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Favorite != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "favorite", *params.Favorite, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11592,9 +11814,11 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Q != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -11602,6 +11826,7 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -11616,6 +11841,7 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11626,6 +11852,7 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11753,6 +11980,7 @@ func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11763,6 +11991,7 @@ func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11800,6 +12029,7 @@ func NewDeleteRunRequest(server string, id RunID, params *DeleteRunParams) (*htt
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11810,6 +12040,7 @@ func NewDeleteRunRequest(server string, id RunID, params *DeleteRunParams) (*htt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11847,6 +12078,7 @@ func NewGetRunRequest(server string, id RunID, params *GetRunParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11857,6 +12089,7 @@ func NewGetRunRequest(server string, id RunID, params *GetRunParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11907,6 +12140,7 @@ func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11917,6 +12151,7 @@ func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -11954,6 +12189,7 @@ func NewListKeptAttemptsRequest(server string, id RunID, params *ListKeptAttempt
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -11964,6 +12200,7 @@ func NewListKeptAttemptsRequest(server string, id RunID, params *ListKeptAttempt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12022,6 +12259,7 @@ func NewListKeptFilesRequest(server string, id RunID, nodeID string, shard int, 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12032,6 +12270,7 @@ func NewListKeptFilesRequest(server string, id RunID, nodeID string, shard int, 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12069,6 +12308,7 @@ func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*htt
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12079,6 +12319,7 @@ func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*htt
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12116,6 +12357,7 @@ func NewDownloadRunCrateRequest(server string, id RunID, params *DownloadRunCrat
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12126,6 +12368,7 @@ func NewDownloadRunCrateRequest(server string, id RunID, params *DownloadRunCrat
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12167,6 +12410,7 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 		var rawQueryFragments []string
 
 		if params.AfterSeq != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after_seq", *params.AfterSeq, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
@@ -12174,9 +12418,11 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12184,6 +12430,7 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12198,6 +12445,7 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12208,6 +12456,7 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12268,6 +12517,7 @@ func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLin
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12278,6 +12528,7 @@ func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLin
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12315,6 +12566,7 @@ func NewListResultLinksRequest(server string, id RunID, params *ListResultLinksP
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12325,6 +12577,7 @@ func NewListResultLinksRequest(server string, id RunID, params *ListResultLinksP
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12439,6 +12692,7 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 		var rawQueryFragments []string
 
 		if params.NodeID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "nodeId", *params.NodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12446,9 +12700,11 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Shard != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "shard", *params.Shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12456,9 +12712,11 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Offset != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
@@ -12466,9 +12724,11 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12476,6 +12736,7 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12490,6 +12751,7 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12500,6 +12762,7 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12544,6 +12807,7 @@ func NewGetRunEnvironmentRequest(server string, id RunID, nodeID string, params 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12554,6 +12818,7 @@ func NewGetRunEnvironmentRequest(server string, id RunID, nodeID string, params 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12602,6 +12867,7 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 		var rawQueryFragments []string
 
 		if params.Shard != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "shard", *params.Shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12609,6 +12875,7 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12623,6 +12890,7 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12633,6 +12901,7 @@ func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetReci
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12681,6 +12950,7 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 		var rawQueryFragments []string
 
 		if params.Status != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12688,9 +12958,11 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12698,9 +12970,11 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12708,6 +12982,7 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12722,6 +12997,7 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12732,6 +13008,7 @@ func NewListRunShardsRequest(server string, id RunID, nodeID string, params *Lis
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12773,6 +13050,7 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 		var rawQueryFragments []string
 
 		if params.All != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "all", *params.All, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12780,9 +13058,11 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.NodeID != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "nodeId", *params.NodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12790,9 +13070,11 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12800,9 +13082,11 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -12810,6 +13094,7 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -12824,6 +13109,7 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12834,6 +13120,7 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -12871,6 +13158,7 @@ func NewDownloadRunOutputsRequest(server string, id RunID, params *DownloadRunOu
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -12881,6 +13169,7 @@ func NewDownloadRunOutputsRequest(server string, id RunID, params *DownloadRunOu
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13004,6 +13293,7 @@ func NewPreviewRetryRequestWithBody(server string, id RunID, params *PreviewRetr
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13014,6 +13304,7 @@ func NewPreviewRetryRequestWithBody(server string, id RunID, params *PreviewRetr
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13104,6 +13395,7 @@ func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Requ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13114,6 +13406,7 @@ func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Requ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13151,6 +13444,7 @@ func NewDeleteSecretRequest(server string, name string, params *DeleteSecretPara
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13161,6 +13455,7 @@ func NewDeleteSecretRequest(server string, name string, params *DeleteSecretPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13211,6 +13506,7 @@ func NewPutSecretRequestWithBody(server string, name string, params *PutSecretPa
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13221,6 +13517,7 @@ func NewPutSecretRequestWithBody(server string, name string, params *PutSecretPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13251,6 +13548,7 @@ func NewListServiceAccountsRequest(server string, params *ListServiceAccountsPar
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13261,6 +13559,7 @@ func NewListServiceAccountsRequest(server string, params *ListServiceAccountsPar
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13304,6 +13603,7 @@ func NewCreateServiceAccountRequestWithBody(server string, params *CreateService
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13314,6 +13614,7 @@ func NewCreateServiceAccountRequestWithBody(server string, params *CreateService
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13351,6 +13652,7 @@ func NewDeleteServiceAccountRequest(server string, id string, params *DeleteServ
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13361,6 +13663,7 @@ func NewDeleteServiceAccountRequest(server string, id string, params *DeleteServ
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13411,6 +13714,7 @@ func NewCreateServiceTokenRequestWithBody(server string, id string, params *Crea
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13421,6 +13725,7 @@ func NewCreateServiceTokenRequestWithBody(server string, id string, params *Crea
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13465,6 +13770,7 @@ func NewRevokeServiceTokenRequest(server string, id string, tokenID string, para
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13475,6 +13781,7 @@ func NewRevokeServiceTokenRequest(server string, id string, tokenID string, para
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13532,6 +13839,7 @@ func NewRotateServiceTokenRequestWithBody(server string, id string, tokenID stri
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13542,6 +13850,7 @@ func NewRotateServiceTokenRequestWithBody(server string, id string, tokenID stri
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13576,6 +13885,7 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13583,9 +13893,11 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13593,6 +13905,7 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13607,6 +13920,7 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13617,6 +13931,7 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13724,6 +14039,7 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 		var rawQueryFragments []string
 
 		if params.Outputs != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13731,6 +14047,7 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13745,6 +14062,7 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13755,6 +14073,7 @@ func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13796,6 +14115,7 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 		var rawQueryFragments []string
 
 		if params.Outputs != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -13803,6 +14123,7 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -13817,6 +14138,7 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13827,6 +14149,7 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13923,6 +14246,7 @@ func NewGetRetentionRequest(server string, params *GetRetentionParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13933,6 +14257,7 @@ func NewGetRetentionRequest(server string, params *GetRetentionParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -13976,6 +14301,7 @@ func NewSetRetentionRequestWithBody(server string, params *SetRetentionParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -13986,6 +14312,7 @@ func NewSetRetentionRequestWithBody(server string, params *SetRetentionParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14016,6 +14343,7 @@ func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Re
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14026,6 +14354,7 @@ func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Re
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14069,6 +14398,7 @@ func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams,
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14079,6 +14409,7 @@ func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14122,6 +14453,7 @@ func NewPreviewWebhookRequestWithBody(server string, params *PreviewWebhookParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14132,6 +14464,7 @@ func NewPreviewWebhookRequestWithBody(server string, params *PreviewWebhookParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14169,6 +14502,7 @@ func NewDeleteWebhookRequest(server string, id string, params *DeleteWebhookPara
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14179,6 +14513,7 @@ func NewDeleteWebhookRequest(server string, id string, params *DeleteWebhookPara
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14229,6 +14564,7 @@ func NewChangeWebhookRequestWithBody(server string, id string, params *ChangeWeb
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14239,6 +14575,7 @@ func NewChangeWebhookRequestWithBody(server string, id string, params *ChangeWeb
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14280,6 +14617,7 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14287,9 +14625,11 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14297,6 +14637,7 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -14311,6 +14652,7 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14321,6 +14663,7 @@ func NewListWebhookDeliveriesRequest(server string, id string, params *ListWebho
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14365,6 +14708,7 @@ func NewResendWebhookDeliveryRequest(server string, id string, deliveryID string
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14375,6 +14719,7 @@ func NewResendWebhookDeliveryRequest(server string, id string, deliveryID string
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14412,6 +14757,7 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14422,6 +14768,7 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14456,6 +14803,7 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14463,9 +14811,11 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -14473,6 +14823,7 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -14487,6 +14838,7 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14497,6 +14849,7 @@ func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14606,6 +14959,7 @@ func NewRenameFolderRequestWithBody(server string, params *RenameFolderParams, c
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14616,6 +14970,7 @@ func NewRenameFolderRequestWithBody(server string, params *RenameFolderParams, c
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14669,6 +15024,7 @@ func NewFindStepsRequest(server string, params *FindStepsParams) (*http.Request,
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14679,6 +15035,7 @@ func NewFindStepsRequest(server string, params *FindStepsParams) (*http.Request,
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14722,6 +15079,7 @@ func NewValidateDefinitionRequestWithBody(server string, params *ValidateDefinit
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14732,6 +15090,7 @@ func NewValidateDefinitionRequestWithBody(server string, params *ValidateDefinit
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14769,6 +15128,7 @@ func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkfl
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14779,6 +15139,7 @@ func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14949,6 +15310,7 @@ func NewDetachWorkflowRequest(server string, id WorkflowID, params *DetachWorkfl
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -14959,6 +15321,7 @@ func NewDetachWorkflowRequest(server string, id WorkflowID, params *DetachWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -14996,6 +15359,7 @@ func NewRefreshWorkflowRequest(server string, id WorkflowID, params *RefreshWork
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15006,6 +15370,7 @@ func NewRefreshWorkflowRequest(server string, id WorkflowID, params *RefreshWork
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15047,6 +15412,7 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 		var rawQueryFragments []string
 
 		if params.Limit != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -15054,9 +15420,11 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if params.Cursor != nil {
+
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
@@ -15064,6 +15432,7 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 					rawQueryFragments = append(rawQueryFragments, qp)
 				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -15078,6 +15447,7 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15088,6 +15458,7 @@ func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisions
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15132,6 +15503,7 @@ func NewGetRevisionRequest(server string, id WorkflowID, n int, params *GetRevis
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15142,6 +15514,7 @@ func NewGetRevisionRequest(server string, id WorkflowID, n int, params *GetRevis
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15186,6 +15559,7 @@ func NewConfirmRevisionRequest(server string, id WorkflowID, n int, params *Conf
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15196,6 +15570,7 @@ func NewConfirmRevisionRequest(server string, id WorkflowID, n int, params *Conf
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15300,6 +15675,7 @@ func NewListSchedulesRequest(server string, id WorkflowID, params *ListSchedules
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15310,6 +15686,7 @@ func NewListSchedulesRequest(server string, id WorkflowID, params *ListSchedules
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15360,6 +15737,7 @@ func NewCreateScheduleRequestWithBody(server string, id WorkflowID, params *Crea
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15370,6 +15748,7 @@ func NewCreateScheduleRequestWithBody(server string, id WorkflowID, params *Crea
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15414,6 +15793,7 @@ func NewDeleteScheduleRequest(server string, id WorkflowID, scheduleID string, p
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15424,6 +15804,7 @@ func NewDeleteScheduleRequest(server string, id WorkflowID, scheduleID string, p
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15481,6 +15862,7 @@ func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID s
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15491,6 +15873,7 @@ func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID s
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15528,6 +15911,7 @@ func NewGetWorkflowSourceRequest(server string, id WorkflowID, params *GetWorkfl
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15538,6 +15922,7 @@ func NewGetWorkflowSourceRequest(server string, id WorkflowID, params *GetWorkfl
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15575,6 +15960,7 @@ func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersPa
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15585,6 +15971,7 @@ func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersPa
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15702,6 +16089,7 @@ func NewDeleteTriggerRequest(server string, id WorkflowID, triggerID string, par
 	}
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15712,6 +16100,7 @@ func NewDeleteTriggerRequest(server string, id WorkflowID, triggerID string, par
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -15832,6 +16221,7 @@ func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParam
 	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
+
 		if params.XTeamID != nil {
 			var headerParam0 string
 
@@ -15842,6 +16232,7 @@ func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParam
 
 			req.Header.Set("X-Team-Id", headerParam0)
 		}
+
 	}
 
 	return req, nil
@@ -17179,6 +17570,7 @@ func WithBaseURL(baseURL string) ClientOption {
 
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
+
 	// GetOAuthMetadataWithResponse Read the OAuth metadata
 	//
 	// Gives the authorization server metadata (RFC 8414).
@@ -28711,6 +29103,7 @@ func ParseGetOAuthMetadataResponse(rsp *http.Response) (*GetOAuthMetadataRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28736,6 +29129,7 @@ func ParseGetResourceMetadataResponse(rsp *http.Response) (*GetResourceMetadataR
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28761,6 +29155,7 @@ func ParseGetMcpResourceMetadataResponse(rsp *http.Response) (*GetMcpResourceMet
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28791,6 +29186,7 @@ func ParseEraseTeamResponse(rsp *http.Response) (*EraseTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28821,6 +29217,7 @@ func ParseExportTeamResponse(rsp *http.Response) (*ExportTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28854,6 +29251,7 @@ func ParseListAnalysesResponse(rsp *http.Response) (*ListAnalysesResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -28959,6 +29357,7 @@ func ParseGetAnalysisResponse(rsp *http.Response) (*GetAnalysisResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29038,6 +29437,7 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29084,6 +29484,7 @@ func ParseListBudgetsResponse(rsp *http.Response) (*ListBudgetsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29114,6 +29515,7 @@ func ParseSetBudgetsResponse(rsp *http.Response) (*SetBudgetsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29144,6 +29546,7 @@ func ParseStartCheckoutResponse(rsp *http.Response) (*StartCheckoutResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29169,6 +29572,7 @@ func ParseGetCreditsResponse(rsp *http.Response) (*GetCreditsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29194,6 +29598,7 @@ func ParseEstimateCostResponse(rsp *http.Response) (*EstimateCostResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29227,6 +29632,7 @@ func ParseListInvoicesResponse(rsp *http.Response) (*ListInvoicesResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29257,6 +29663,7 @@ func ParseListTopUpPackagesResponse(rsp *http.Response) (*ListTopUpPackagesRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29287,6 +29694,7 @@ func ParseStartTopUpResponse(rsp *http.Response) (*StartTopUpResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29320,6 +29728,7 @@ func ParseListUsageResponse(rsp *http.Response) (*ListUsageResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29350,6 +29759,7 @@ func ParseRevokeInviteResponse(rsp *http.Response) (*RevokeInviteResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29380,6 +29790,7 @@ func ParseListInvitesResponse(rsp *http.Response) (*ListInvitesResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29410,6 +29821,7 @@ func ParseCreateInviteResponse(rsp *http.Response) (*CreateInviteResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -29440,6 +29852,7 @@ func ParseJoinWorkflowResponse(rsp *http.Response) (*JoinWorkflowResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29470,6 +29883,7 @@ func ParseCreateRoomTokenResponse(rsp *http.Response) (*CreateRoomTokenResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29500,6 +29914,7 @@ func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29530,6 +29945,7 @@ func ParseCreateConnectionResponse(rsp *http.Response) (*CreateConnectionRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -29560,6 +29976,7 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29593,6 +30010,7 @@ func ParseListConnectionObjectsResponse(rsp *http.Response) (*ListConnectionObje
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29623,6 +30041,7 @@ func ParseTestConnectionResponse(rsp *http.Response) (*TestConnectionResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29653,6 +30072,7 @@ func ParseGetDashboardUsageResponse(rsp *http.Response) (*GetDashboardUsageRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29683,6 +30103,7 @@ func ParseListExecutorsResponse(rsp *http.Response) (*ListExecutorsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29713,6 +30134,7 @@ func ParseListFavoritesResponse(rsp *http.Response) (*ListFavoritesResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29743,6 +30165,7 @@ func ParseRemoveFavoriteResponse(rsp *http.Response) (*RemoveFavoriteResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29773,6 +30196,7 @@ func ParseAddFavoriteResponse(rsp *http.Response) (*AddFavoriteResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29803,6 +30227,7 @@ func ParseGetFeaturesResponse(rsp *http.Response) (*GetFeaturesResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29836,6 +30261,7 @@ func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29866,6 +30292,7 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29896,6 +30323,7 @@ func ParseDeleteRunFilesResponse(rsp *http.Response) (*DeleteRunFilesResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29926,6 +30354,7 @@ func ParsePresignUploadResponse(rsp *http.Response) (*PresignUploadResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -29956,6 +30385,7 @@ func ParseBeginUploadResponse(rsp *http.Response) (*BeginUploadResponse, error) 
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -29986,6 +30416,7 @@ func ParseAbortUploadResponse(rsp *http.Response) (*AbortUploadResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30016,6 +30447,7 @@ func ParseGetUploadResponse(rsp *http.Response) (*GetUploadResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30046,6 +30478,7 @@ func ParseCompleteUploadResponse(rsp *http.Response) (*CompleteUploadResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30076,6 +30509,7 @@ func ParseSignPartsResponse(rsp *http.Response) (*SignPartsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30106,6 +30540,7 @@ func ParseGetHealthResponse(rsp *http.Response) (*GetHealthResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30136,6 +30571,7 @@ func ParseGetReadinessResponse(rsp *http.Response) (*GetReadinessResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30167,6 +30603,7 @@ func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30197,6 +30634,7 @@ func ParseListFiltersResponse(rsp *http.Response) (*ListFiltersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30227,6 +30665,7 @@ func ParseSaveFilterResponse(rsp *http.Response) (*SaveFilterResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -30257,6 +30696,7 @@ func ParseDeleteFilterResponse(rsp *http.Response) (*DeleteFilterResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30287,6 +30727,7 @@ func ParseGetNotificationChoicesResponse(rsp *http.Response) (*GetNotificationCh
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30317,6 +30758,7 @@ func ParseSetNotificationChoicesResponse(rsp *http.Response) (*SetNotificationCh
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30342,6 +30784,7 @@ func ParseNextflowCreateResponse(rsp *http.Response) (*NextflowCreateResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30367,6 +30810,7 @@ func ParseNextflowBeginResponse(rsp *http.Response) (*NextflowBeginResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30392,6 +30836,7 @@ func ParseNextflowCompleteResponse(rsp *http.Response) (*NextflowCompleteRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30417,6 +30862,7 @@ func ParseNextflowHeartbeatResponse(rsp *http.Response) (*NextflowHeartbeatRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30442,6 +30888,7 @@ func ParseNextflowProgressResponse(rsp *http.Response) (*NextflowProgressRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30467,6 +30914,7 @@ func ParseNextflowUserResponse(rsp *http.Response) (*NextflowUserResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30492,6 +30940,7 @@ func ParseNextflowWorkspacesResponse(rsp *http.Response) (*NextflowWorkspacesRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30517,6 +30966,7 @@ func ParseNextflowWorkflowResponse(rsp *http.Response) (*NextflowWorkflowRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30550,6 +31000,7 @@ func ParseListNotificationsResponse(rsp *http.Response) (*ListNotificationsRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30580,6 +31031,7 @@ func ParseMarkNotificationsResponse(rsp *http.Response) (*MarkNotificationsRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30605,6 +31057,7 @@ func ParseGetOpenAPIResponse(rsp *http.Response) (*GetOpenAPIResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30635,6 +31088,7 @@ func ParseListChoresResponse(rsp *http.Response) (*ListChoresResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30665,6 +31119,7 @@ func ParseGetDiskResponse(rsp *http.Response) (*GetDiskResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30695,6 +31150,7 @@ func ParseListErrorsResponse(rsp *http.Response) (*ListErrorsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30725,6 +31181,7 @@ func ParseSendTestMailResponse(rsp *http.Response) (*SendTestMailResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30755,6 +31212,7 @@ func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30785,6 +31243,7 @@ func ParseEndRunResponse(rsp *http.Response) (*EndRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30818,6 +31277,7 @@ func ParseListAllTeamsResponse(rsp *http.Response) (*ListAllTeamsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30848,6 +31308,7 @@ func ParseGrantCreditsResponse(rsp *http.Response) (*GrantCreditsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30878,6 +31339,7 @@ func ParseSetTeamPlanResponse(rsp *http.Response) (*SetTeamPlanResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30908,6 +31370,7 @@ func ParseSuspendTeamResponse(rsp *http.Response) (*SuspendTeamResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30938,6 +31401,7 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30968,6 +31432,7 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -30998,6 +31463,7 @@ func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31071,6 +31537,7 @@ func ParseGetReportedRunResponse(rsp *http.Response) (*GetReportedRunResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31101,6 +31568,7 @@ func ParseReportEventsResponse(rsp *http.Response) (*ReportEventsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31131,6 +31599,7 @@ func ParseGetReportedTaskResponse(rsp *http.Response) (*GetReportedTaskResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31164,6 +31633,7 @@ func ParseOpenResultsResponse(rsp *http.Response) (*OpenResultsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31194,6 +31664,7 @@ func ParseCopyResultsResponse(rsp *http.Response) (*CopyResultsResponse, error) 
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -31227,6 +31698,7 @@ func ParseListRunsResponse(rsp *http.Response) (*ListRunsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31257,6 +31729,7 @@ func ParseStartRunResponse(rsp *http.Response) (*StartRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
 	}
 
 	return response, nil
@@ -31287,6 +31760,7 @@ func ParseCompareRunsResponse(rsp *http.Response) (*CompareRunsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31317,6 +31791,7 @@ func ParseDeleteRunResponse(rsp *http.Response) (*DeleteRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31342,6 +31817,7 @@ func ParseGetRunResponse(rsp *http.Response) (*GetRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31372,6 +31848,7 @@ func ParseEditRunResponse(rsp *http.Response) (*EditRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31402,6 +31879,7 @@ func ParseListKeptAttemptsResponse(rsp *http.Response) (*ListKeptAttemptsRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31432,6 +31910,7 @@ func ParseListKeptFilesResponse(rsp *http.Response) (*ListKeptFilesResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31462,6 +31941,7 @@ func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31508,6 +31988,7 @@ func ParseListRunEventsResponse(rsp *http.Response) (*ListRunEventsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31538,6 +32019,7 @@ func ParseRevokeResultLinkResponse(rsp *http.Response) (*RevokeResultLinkRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31568,6 +32050,7 @@ func ParseListResultLinksResponse(rsp *http.Response) (*ListResultLinksResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31598,6 +32081,7 @@ func ParseCreateResultLinkResponse(rsp *http.Response) (*CreateResultLinkRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -31628,6 +32112,7 @@ func ParseReadRunLogsResponse(rsp *http.Response) (*ReadRunLogsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31658,6 +32143,7 @@ func ParseGetRunEnvironmentResponse(rsp *http.Response) (*GetRunEnvironmentRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31688,6 +32174,7 @@ func ParseGetRecipeResponse(rsp *http.Response) (*GetRecipeResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31721,6 +32208,7 @@ func ParseListRunShardsResponse(rsp *http.Response) (*ListRunShardsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31754,6 +32242,7 @@ func ParseListRunOutputsResponse(rsp *http.Response) (*ListRunOutputsResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31800,6 +32289,7 @@ func ParseRetryRunResponse(rsp *http.Response) (*RetryRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
 	}
 
 	return response, nil
@@ -31830,6 +32320,7 @@ func ParsePreviewRetryResponse(rsp *http.Response) (*PreviewRetryResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31876,6 +32367,7 @@ func ParseListSecretsResponse(rsp *http.Response) (*ListSecretsResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31906,6 +32398,7 @@ func ParseDeleteSecretResponse(rsp *http.Response) (*DeleteSecretResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31936,6 +32429,7 @@ func ParsePutSecretResponse(rsp *http.Response) (*PutSecretResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31966,6 +32460,7 @@ func ParseListServiceAccountsResponse(rsp *http.Response) (*ListServiceAccountsR
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31996,6 +32491,7 @@ func ParseCreateServiceAccountResponse(rsp *http.Response) (*CreateServiceAccoun
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32026,6 +32522,7 @@ func ParseDeleteServiceAccountResponse(rsp *http.Response) (*DeleteServiceAccoun
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32056,6 +32553,7 @@ func ParseCreateServiceTokenResponse(rsp *http.Response) (*CreateServiceTokenRes
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32086,6 +32584,7 @@ func ParseRevokeServiceTokenResponse(rsp *http.Response) (*RevokeServiceTokenRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32116,6 +32615,7 @@ func ParseRotateServiceTokenResponse(rsp *http.Response) (*RotateServiceTokenRes
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32149,6 +32649,7 @@ func ParseListSweepsResponse(rsp *http.Response) (*ListSweepsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32179,6 +32680,7 @@ func ParseStartSweepResponse(rsp *http.Response) (*StartSweepResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
 	}
 
 	return response, nil
@@ -32209,6 +32711,7 @@ func ParseGetSweepResponse(rsp *http.Response) (*GetSweepResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32255,6 +32758,7 @@ func ParseInviteMemberResponse(rsp *http.Response) (*InviteMemberResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32285,6 +32789,7 @@ func ParseGetRetentionResponse(rsp *http.Response) (*GetRetentionResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32315,6 +32820,7 @@ func ParseSetRetentionResponse(rsp *http.Response) (*SetRetentionResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32345,6 +32851,7 @@ func ParseListWebhooksResponse(rsp *http.Response) (*ListWebhooksResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32375,6 +32882,7 @@ func ParseCreateWebhookResponse(rsp *http.Response) (*CreateWebhookResponse, err
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32405,6 +32913,7 @@ func ParsePreviewWebhookResponse(rsp *http.Response) (*PreviewWebhookResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32435,6 +32944,7 @@ func ParseDeleteWebhookResponse(rsp *http.Response) (*DeleteWebhookResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32465,6 +32975,7 @@ func ParseChangeWebhookResponse(rsp *http.Response) (*ChangeWebhookResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32498,6 +33009,7 @@ func ParseListWebhookDeliveriesResponse(rsp *http.Response) (*ListWebhookDeliver
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32528,6 +33040,7 @@ func ParseResendWebhookDeliveryResponse(rsp *http.Response) (*ResendWebhookDeliv
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32558,6 +33071,7 @@ func ParseTestWebhookResponse(rsp *http.Response) (*TestWebhookResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32591,6 +33105,7 @@ func ParseListWorkflowsResponse(rsp *http.Response) (*ListWorkflowsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32621,6 +33136,7 @@ func ParseCreateWorkflowResponse(rsp *http.Response) (*CreateWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -32651,6 +33167,7 @@ func ParseRenameFolderResponse(rsp *http.Response) (*RenameFolderResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32681,6 +33198,7 @@ func ParseFindStepsResponse(rsp *http.Response) (*FindStepsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32711,6 +33229,7 @@ func ParseValidateDefinitionResponse(rsp *http.Response) (*ValidateDefinitionRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32741,6 +33260,7 @@ func ParseDeleteWorkflowResponse(rsp *http.Response) (*DeleteWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32805,6 +33325,7 @@ func ParseUpdateWorkflowResponse(rsp *http.Response) (*UpdateWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32835,6 +33356,7 @@ func ParseDetachWorkflowResponse(rsp *http.Response) (*DetachWorkflowResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32865,6 +33387,7 @@ func ParseRefreshWorkflowResponse(rsp *http.Response) (*RefreshWorkflowResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32898,6 +33421,7 @@ func ParseListRevisionsResponse(rsp *http.Response) (*ListRevisionsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32928,6 +33452,7 @@ func ParseGetRevisionResponse(rsp *http.Response) (*GetRevisionResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32958,6 +33483,7 @@ func ParseConfirmRevisionResponse(rsp *http.Response) (*ConfirmRevisionResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -32988,6 +33514,7 @@ func ParseRestoreRevisionResponse(rsp *http.Response) (*RestoreRevisionResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33018,6 +33545,7 @@ func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33048,6 +33576,7 @@ func ParseCreateScheduleResponse(rsp *http.Response) (*CreateScheduleResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33078,6 +33607,7 @@ func ParseDeleteScheduleResponse(rsp *http.Response) (*DeleteScheduleResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33108,6 +33638,7 @@ func ParseChangeScheduleResponse(rsp *http.Response) (*ChangeScheduleResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33138,6 +33669,7 @@ func ParseGetWorkflowSourceResponse(rsp *http.Response) (*GetWorkflowSourceRespo
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33168,6 +33700,7 @@ func ParseListTriggersResponse(rsp *http.Response) (*ListTriggersResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33198,6 +33731,7 @@ func ParseCreateTriggerResponse(rsp *http.Response) (*CreateTriggerResponse, err
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33228,6 +33762,7 @@ func ParseDeleteTriggerResponse(rsp *http.Response) (*DeleteTriggerResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33258,6 +33793,7 @@ func ParseRevokeAPITokenResponse(rsp *http.Response) (*RevokeAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33288,6 +33824,7 @@ func ParseListAPITokensResponse(rsp *http.Response) (*ListAPITokensResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33318,6 +33855,7 @@ func ParseCreateAPITokenResponse(rsp *http.Response) (*CreateAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33348,6 +33886,7 @@ func ParseRotateAPITokenResponse(rsp *http.Response) (*RotateAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33378,6 +33917,7 @@ func ParseListAppsResponse(rsp *http.Response) (*ListAppsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33408,6 +33948,7 @@ func ParseRevokeAppResponse(rsp *http.Response) (*RevokeAppResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33439,6 +33980,7 @@ func ParseGetInvitationResponse(rsp *http.Response) (*GetInvitationResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33470,6 +34012,7 @@ func ParseAcceptInvitationResponse(rsp *http.Response) (*AcceptInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33495,6 +34038,7 @@ func ParseGetJWKSResponse(rsp *http.Response) (*GetJWKSResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33525,6 +34069,7 @@ func ParseChangePasswordResponse(rsp *http.Response) (*ChangePasswordResponse, e
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33555,6 +34100,7 @@ func ParseRequestResetResponse(rsp *http.Response) (*RequestResetResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33585,6 +34131,7 @@ func ParseResetPasswordResponse(rsp *http.Response) (*ResetPasswordResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33615,6 +34162,7 @@ func ParseChangeSecondFactorResponse(rsp *http.Response) (*ChangeSecondFactorRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33645,6 +34193,7 @@ func ParseListSessionsResponse(rsp *http.Response) (*ListSessionsResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33675,6 +34224,7 @@ func ParseRevokeSessionResponse(rsp *http.Response) (*RevokeSessionResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33705,6 +34255,7 @@ func ParseSignInResponse(rsp *http.Response) (*SignInResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33735,6 +34286,7 @@ func ParseSignOutResponse(rsp *http.Response) (*SignOutResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33765,6 +34317,7 @@ func ParseSignUpResponse(rsp *http.Response) (*SignUpResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33795,6 +34348,7 @@ func ParseListTeamsResponse(rsp *http.Response) (*ListTeamsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33825,6 +34379,7 @@ func ParseCreateTeamResponse(rsp *http.Response) (*CreateTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33855,6 +34410,7 @@ func ParseRenameTeamResponse(rsp *http.Response) (*RenameTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33886,6 +34442,7 @@ func ParseActivateTeamResponse(rsp *http.Response) (*ActivateTeamResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33916,6 +34473,7 @@ func ParseCreateInvitationResponse(rsp *http.Response) (*CreateInvitationRespons
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -33946,6 +34504,7 @@ func ParseRevokeInvitationResponse(rsp *http.Response) (*RevokeInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -33976,6 +34535,7 @@ func ParseResendInvitationResponse(rsp *http.Response) (*ResendInvitationRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34006,6 +34566,7 @@ func ParseLeaveTeamResponse(rsp *http.Response) (*LeaveTeamResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34036,6 +34597,7 @@ func ParseListMembersResponse(rsp *http.Response) (*ListMembersResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34066,6 +34628,7 @@ func ParseRemoveMemberResponse(rsp *http.Response) (*RemoveMemberResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34096,6 +34659,7 @@ func ParseChangeMemberRoleResponse(rsp *http.Response) (*ChangeMemberRoleRespons
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34126,6 +34690,7 @@ func ParseCreateSessionTokenResponse(rsp *http.Response) (*CreateSessionTokenRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34156,6 +34721,7 @@ func ParseVerifyEmailResponse(rsp *http.Response) (*VerifyEmailResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34186,6 +34752,7 @@ func ParseCallTriggerResponse(rsp *http.Response) (*CallTriggerResponse, error) 
 			return nil, err
 		}
 		response.JSON202 = &dest
+
 	}
 
 	return response, nil
@@ -34211,6 +34778,7 @@ func ParseAuthorizeDeviceResponse(rsp *http.Response) (*AuthorizeDeviceResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -34236,6 +34804,7 @@ func ParseRegisterClientResponse(rsp *http.Response) (*RegisterClientResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
 	}
 
 	return response, nil
@@ -34277,6 +34846,7 @@ func ParseExchangeTokenResponse(rsp *http.Response) (*ExchangeTokenResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
 	}
 
 	return response, nil
