@@ -81,6 +81,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		{1, "", []string{"worker", "undrain", worker}},
 		{1, "", []string{"mail", "test", "bob@example.org"}},
 		{0, "", []string{"status"}},
+		{0, "", []string{"ready", s.base + "/api/health/ready"}},
 		{1, "", []string{"runs", "requeue", run}},
 		{1, "", []string{"runs", "end", run}},
 		{1, "", []string{"rotate-key"}},
@@ -96,6 +97,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		before = after
 		tried[strings.Join(c.args[:min(2, len(c.args))], " ")] = true
 	}
+	tried["ready"] = true  // above, with an address
 	tried["init"] = true   // there is no installation yet
 	tried["doctor"] = true // it looks, and fails here for what it finds
 	tried["move"] = true   // TestAnInstallationMovesToPostgresAndABucket
