@@ -155,7 +155,7 @@ func (h *Hosts) File(ctx context.Context, team ids.Team, from source.Source, com
 		text, err := root.ReadFile(name)
 		return name, text, err
 	}
-	return "", nil, fault.Invalid("there is no %s", strings.Join(f.Names, " or "))
+	return "", nil, fault.Invalid("there is no %s", strings.Join(f.Names, " or ")).WithCause(workflows.ErrNoFile)
 }
 
 // Behind counts the commits that one has and another has not; -1 where nobody

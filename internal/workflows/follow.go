@@ -35,13 +35,16 @@ type FileWanted struct {
 	MaxBytes int64
 }
 
+// ErrNoFile is behind the fault of a host that has none of the files.
+var ErrNoFile = errors.New("there is no such file")
+
 // Repositories knows Git hosts. What is the repository's fault, and the host's,
 // is foreseen and has no code.
 type Repositories interface {
 	// Latest is the commit that a source stands for now.
 	Latest(ctx context.Context, team ids.Team, s source.Source) (commit string, err error)
 	// File reads a file of the folder of a source at a commit. That it is not
-	// there is fault.KindInvalid.
+	// there is fault.KindInvalid because of ErrNoFile.
 	File(ctx context.Context, team ids.Team, s source.Source, commit string, f FileWanted) (name string, text []byte, err error)
 }
 

@@ -32,10 +32,10 @@ func (f folder) read(ctx context.Context, names []string, most int64) (name stri
 	name, text, err = f.repositories.File(ctx, f.team, f.from, f.commit, FileWanted{Names: names, MaxBytes: most})
 	known, foreseen := errors.AsType[*fault.Error](err)
 	switch {
+	case errors.Is(err, ErrNoFile):
+		return "", nil, nil
 	case !foreseen || known.Kind != fault.KindInvalid || known.Code != "":
 		return name, text, err
-	case name == "":
-		return "", nil, nil
 	}
 	return name, nil, f.without(known.Message)
 }

@@ -18,8 +18,9 @@ PROGRAM = Path(os.environ.get("MILLRACE_TEST_PROGRAM", ROOT / "bin" / "millrace"
 class Server:
     """A server that can be stopped and started again at the same address."""
 
-    def __init__(self, folder: Path, database: str) -> None:
+    def __init__(self, folder: Path, database: str, *options: str) -> None:
         self.folder, self.database, self.listen = folder, database, "127.0.0.1:0"
+        self.options = options
         self.start()
 
     def start(self) -> None:
@@ -28,6 +29,7 @@ class Server:
         command += ["--min-free-disk", "1MB"]  # these need little
         if self.database:
             command += ["--database-url", self.database]
+        command += self.options
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(

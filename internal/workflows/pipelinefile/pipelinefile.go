@@ -87,7 +87,7 @@ func Definition(f Files) (definitionfile.File, error) {
 var commands = map[pipeline.Engine]string{
 	pipeline.Snakemake: prepare + `$SNAKEMAKE_PROGRAM --cores "$VCPU" --configfile "$PARAMS_FILE" --logger millrace --logger-millrace-events-file "$EVENTS_FILE"
 `,
-	pipeline.Nextflow: prepare + `$NEXTFLOW_PROGRAM run . -offline -ansi-log false -params-file "$PARAMS_FILE" -with-trace "$EVENTS_FILE"
+	pipeline.Nextflow: prepare + `$NEXTFLOW_PROGRAM run main.nf -offline -ansi-log false -params-file "$PARAMS_FILE" -with-trace "$EVENTS_FILE"
 `,
 }
 

@@ -73,3 +73,26 @@ test("an earlier run's size is found again", () => {
   expect(sizeOf({ vcpu: 4, ramGb: 16, gpu: 1 }).key).toBe("gpu");
   expect(sizeOf({ vcpu: 3, ramGb: 5, gpu: 0 })).toMatchObject({ key: "custom", compute: { vcpu: 3, ramGb: 5 } });
 });
+
+test("what a pipeline leaves open is empty, and left to it", () => {
+  const open = {
+    version: 1,
+    parameters: {
+      genome: { type: ["string", "null"], default: null },
+      tool: { type: ["string", "null"], enum: ["star", null], default: null },
+      cores: { type: ["integer", "null"], default: null, "x-hidden": true },
+    },
+  } as unknown as Definition;
+  const fields = fieldsOf(open);
+  expect(fields.map((field) => [field.name, startText(field, undefined), field.hidden])).toEqual([
+    ["genome", "", false],
+    ["tool", "", false],
+    ["cores", "", true],
+  ]);
+  expect(fill(open, { genome: "", tool: "", cores: "" }, {})).toEqual({ parameters: {}, inputs: {}, errors: {} });
+  expect(fill(open, { genome: "hg38", tool: "star", cores: "2" }, {}).parameters).toEqual({
+    genome: "hg38",
+    tool: "star",
+    cores: 2,
+  });
+});
