@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,8 @@ func TestReadingAndClaimingAreCheap(t *testing.T) {
 // planOf is how PostgreSQL would carry a statement out, whatever its arguments.
 func planOf(t *testing.T, conn *sql.Conn, statement string) string {
 	t.Helper()
-	if !strings.HasPrefix(strings.TrimSpace(statement), "SELECT") && !strings.HasPrefix(strings.TrimSpace(statement), "UPDATE") {
+	first, _, _ := strings.Cut(strings.TrimSpace(statement), " ")
+	if !slices.Contains([]string{"SELECT", "UPDATE", "WITH"}, first) {
 		return ""
 	}
 	var plan []string
