@@ -132,6 +132,8 @@ func TestAnUploadPastUsIsSettledAndCannotBeSlippedIn(t *testing.T) {
 		if got := put(t, url, strings.NewReader("first"), 5); got != 200 {
 			t.Fatal(got)
 		}
+		w := s.workflow(token, `{"inputs":{"x":{"type":"file"}},"nodes":[{"id":"a","command":"cat \"$INPUT_in\"","inputs":{"in":{"from":"inputs.x"}}}]}`)
+		s.run(token, fmt.Sprintf(`{"workflowId":%q,"inputs":{"x":%q}}`, w, key)) // before anybody has listed the files
 		if list := s.files(token); len(list) != 1 || list[0]["key"] != key {
 			t.Fatalf("%v", list)
 		}

@@ -178,7 +178,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor, h.files}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor, h.files}, Sweeps: syncedStore{db, h.editor, h.files}, Kept: db, Known: db, Remote: s.elsewhere(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
@@ -219,6 +219,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 type syncedStore struct {
 	*store.DB
 	editor *collab.Server
+	files  *files.Service
 }
 
 func (s syncedStore) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
@@ -226,6 +227,18 @@ func (s syncedStore) RunSource(ctx context.Context, team ids.Team, id ids.Workfl
 		return runs.Source{}, err
 	}
 	return s.DB.RunSource(ctx, team, id)
+}
+
+// MissingFiles looks for uploads that have just arrived at the object store, which tells nobody.
+func (s syncedStore) MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error) {
+	missing, err := s.DB.MissingFiles(ctx, team, keys)
+	if err != nil || len(missing) == 0 {
+		return missing, err
+	}
+	if err := s.files.Settle(ctx, team); err != nil {
+		return nil, err
+	}
+	return s.DB.MissingFiles(ctx, team, keys)
 }
 
 func (s syncedStore) ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {

@@ -287,7 +287,7 @@ func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, 
 	if err := caller.Must(access.Read); err != nil {
 		return nil, false, err
 	}
-	if err := s.settle(ctx, caller.Team); err != nil {
+	if err := s.Settle(ctx, caller.Team); err != nil {
 		return nil, false, err
 	}
 	found, err := s.stores.List.Files(ctx, caller.Team, after, limit+1)
@@ -321,7 +321,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if err := caller.Must(access.DeleteFiles); err != nil {
 		return err
 	}
-	if err := s.settle(ctx, caller.Team); err != nil {
+	if err := s.Settle(ctx, caller.Team); err != nil {
 		return err
 	}
 	f, err := s.stores.List.File(ctx, caller.Team, source, key)

@@ -87,9 +87,9 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// settle looks after uploads that went past us, straight to the object store:
+// Settle looks after uploads that went past us, straight to the object store:
 // it tells nobody that a PUT has ended.
-func (s *Service) settle(ctx context.Context, team ids.Team) error {
+func (s *Service) Settle(ctx context.Context, team ids.Team) error {
 	open, err := s.stores.Uploads.Reservations(ctx, team)
 	if err != nil {
 		return err
