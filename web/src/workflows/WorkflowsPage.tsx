@@ -1,48 +1,33 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
 import {
-  CalendarClock,
-  Copy,
-  Download,
-  EllipsisVertical,
   FolderInput,
   GitBranch,
   LayoutTemplate,
   Play,
   Plus,
   Search,
-  Tag,
-  Trash2,
   Upload,
   Workflow as WorkflowIcon,
 } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useState } from "react";
-import { api, ask } from "../api/client.ts";
-import { may } from "../identity/access.ts";
-import { useMe, useWhyNot } from "../identity/queries.ts";
+import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
-import { Favorite, useFavorites } from "../page/Favorite.tsx";
+import { useFavorites } from "../page/Favorite.tsx";
 import { Page } from "../page/Page.tsx";
 import { useChange } from "../page/useChange.ts";
-import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
-import { ConfirmDialog } from "../ui/Dialog.tsx";
-import { save } from "../ui/download.ts";
+import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { Checkbox, Choice } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
-import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
-import { Pill } from "../ui/Pill.tsx";
 import { useFirst, useTicks } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
-import { Table, Td, Th } from "../ui/Table.tsx";
-import { Tags } from "../ui/Tags.tsx";
-import { Time } from "../ui/Time.tsx";
-import { toast } from "../ui/toast.ts";
+import { Table, Th } from "../ui/Table.tsx";
 import type { Moving } from "./FolderDialog.tsx";
-import { LastRuns } from "./LastRuns.tsx";
 import { foldersOf, inFolder, pick, type Sort } from "./model.ts";
-import { createWorkflow, deleteWorkflow, type WorkflowRow, workflowsQuery } from "./queries.ts";
+import { type WorkflowRow, workflowsQuery } from "./queries.ts";
+import { WorkflowTableRow } from "./WorkflowTableRow.tsx";
 import { welcomed } from "./welcomed.ts";
 
 const FolderDialog = lazy(() => import("./FolderDialog.tsx"));
@@ -139,8 +124,6 @@ export function WorkflowsPage() {
     </Page>
   );
 }
-
-const TagsDialog = lazy(async () => ({ default: (await import("./TagsDialog.tsx")).TagsDialog }));
 
 /** FirstSteps are for a team that has not done much yet; whoever is past them sees the children. */
 function FirstSteps({ rows, children }: { rows: WorkflowRow[]; children?: ReactNode }) {
@@ -280,7 +263,7 @@ function WorkflowsTable({ rows, favorites, ticked, tick, move, clear }: TablePro
               <span className="sr-only">Select</span>
             </Th>
             <Th>Name</Th>
-            <Th>Last runs</Th>
+            <Th className="max-sm:hidden">Last runs</Th>
             <Th className="max-md:hidden">Created by</Th>
             <Th className="max-md:hidden">Edited</Th>
             <Th className="w-24">
@@ -290,7 +273,7 @@ function WorkflowsTable({ rows, favorites, ticked, tick, move, clear }: TablePro
         }
       >
         {shown.map((row) => (
-          <Row
+          <WorkflowTableRow
             key={row.id}
             row={row}
             favorite={favorites.has(row.id)}
@@ -305,167 +288,5 @@ function WorkflowsTable({ rows, favorites, ticked, tick, move, clear }: TablePro
         {more}
       </div>
     </>
-  );
-}
-
-interface RowProps {
-  row: WorkflowRow;
-  favorite: boolean;
-  ticked: boolean;
-  tick: (on: boolean) => void;
-  move: () => void;
-}
-
-function Row({ row, favorite, ticked, tick, move }: RowProps) {
-  const me = useMe();
-  const whyNot = useWhyNot();
-  const navigate = useNavigate();
-  const client = useQueryClient();
-  const [deleting, setDeleting] = useState(false);
-  const refresh = () => client.invalidateQueries({ queryKey: ["workflows"] });
-  const [tagging, setTagging] = useState(false);
-  const remove = useMutation({
-    mutationFn: () => deleteWorkflow(row.id),
-    onSuccess: () => {
-      setDeleting(false);
-      toast.ok(`Deleted ${row.name}`);
-    },
-    onSettled: refresh,
-  });
-  const load = () => ask(api.GET("/api/workflows/{id}", { params: { path: { id: row.id } } }));
-  const duplicate = useMutation({
-    mutationFn: async () => {
-      const { name, description, definition } = await load();
-      return createWorkflow({ name: `${name} (copy)`, description, definition });
-    },
-    onSuccess: (copy) => toast.ok(`Created ${copy.name}`),
-    onSettled: refresh,
-  });
-  const download = useMutation({
-    mutationFn: async () => {
-      const { name, description, definition } = await load();
-      save(`${name}.workflow.json`, JSON.stringify({ name, description, definition }, null, 2), "application/json");
-    },
-  });
-  const mayDelete =
-    row.createdBy.id === me.id
-      ? whyNot("edit workflows")
-      : may(me.team.role, "delete any workflow")
-        ? null
-        : "Only its creator, admins and owners can delete it.";
-  return (
-    <tr className="hover:bg-sunken/60">
-      <Td>
-        <Checkbox
-          label={`Select ${row.name}`}
-          hideLabel
-          checked={ticked}
-          onChange={(event) => tick(event.target.checked)}
-        />
-      </Td>
-      <Td className="md:min-w-56">
-        <Link to="/workflows/$workflowId" params={{ workflowId: row.id }} className="font-medium hover:underline">
-          {row.name}
-        </Link>
-        {row.kind && <Pill className="ml-2">{row.kind === "nextflow" ? "Nextflow" : "Snakemake"}</Pill>}
-        <p className="line-clamp-1 max-w-lg text-[13px] text-muted">
-          {row.description || plural(row.nodeCount, "step")}
-        </p>
-        {row.folder && (
-          <Link to="/workflows" search={{ folder: row.folder }} className="text-[13px] text-muted hover:underline">
-            {row.folder}
-          </Link>
-        )}
-        <Tags tags={row.tags} />
-      </Td>
-      <Td>
-        <LastRuns runs={row.lastRuns} />
-      </Td>
-      <Td className="whitespace-nowrap max-md:hidden">{row.createdBy.name}</Td>
-      <Td className="text-muted max-md:hidden">
-        <Time at={row.updatedAt} />
-      </Td>
-      <Td>
-        <div className="flex justify-end gap-0.5">
-          <Favorite id={row.id} name={row.name} on={favorite} />
-          <IconButton
-            size="sm"
-            label={`Run ${row.name}`}
-            icon={<Play className="size-4" aria-hidden />}
-            disabledReason={whyNot("start runs") ?? (row.nodeCount === 0 ? "It has no steps yet." : null)}
-            onClick={() => void navigate({ to: "/launch", search: { workflow: row.id } })}
-          />
-          <Menu
-            trigger={
-              <IconButton
-                size="sm"
-                label={`More for ${row.name}`}
-                icon={<EllipsisVertical className="size-4" aria-hidden />}
-              />
-            }
-          >
-            <MenuItem
-              icon={<Copy className="size-4" aria-hidden />}
-              disabledReason={whyNot("edit workflows")}
-              onSelect={() => duplicate.mutate()}
-            >
-              Duplicate
-            </MenuItem>
-            <MenuItem
-              icon={<Tag className="size-4" aria-hidden />}
-              disabledReason={whyNot("edit workflows")}
-              onSelect={() => setTagging(true)}
-            >
-              Tags…
-            </MenuItem>
-            <MenuItem
-              icon={<FolderInput className="size-4" aria-hidden />}
-              disabledReason={whyNot("edit workflows")}
-              onSelect={move}
-            >
-              Move to a folder…
-            </MenuItem>
-            <MenuItem
-              icon={<CalendarClock className="size-4" aria-hidden />}
-              onSelect={() =>
-                void navigate({ to: "/workflows/$workflowId/schedules", params: { workflowId: row.id }, search: {} })
-              }
-            >
-              Schedules and triggers
-            </MenuItem>
-            <MenuItem icon={<Download className="size-4" aria-hidden />} onSelect={() => download.mutate()}>
-              Export as JSON
-            </MenuItem>
-            <MenuLine />
-            <MenuItem
-              danger
-              icon={<Trash2 className="size-4" aria-hidden />}
-              disabledReason={mayDelete}
-              onSelect={() => setDeleting(true)}
-            >
-              Delete
-            </MenuItem>
-          </Menu>
-        </div>
-        {tagging && (
-          <Suspense fallback={null}>
-            <TagsDialog workflow={row} onClose={() => setTagging(false)} onSaved={refresh} />
-          </Suspense>
-        )}
-        <ConfirmDialog
-          open={deleting}
-          onOpenChange={setDeleting}
-          title={`Delete ${row.name}?`}
-          action="Delete workflow"
-          busy={remove.isPending}
-          onConfirm={() => remove.mutate()}
-        >
-          <p>
-            Its versions are deleted, active runs are cancelled, and share links stop working. Finished runs and their
-            outputs are kept.
-          </p>
-        </ConfirmDialog>
-      </Td>
-    </tr>
   );
 }
