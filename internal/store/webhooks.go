@@ -66,7 +66,7 @@ func (db *DB) scanWebhook(row scanner, w *webhooks.Webhook) error {
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
-	if len(address) > 0 { // otherwise of an earlier version, and not sealed yet
+	if w.URL == "" { // otherwise written by an earlier version, and not sealed yet
 		plain, err := db.sealer.open(webhookAddressPlace(w.ID), address)
 		if err != nil {
 			return err

@@ -32,7 +32,9 @@ type store struct {
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	gone := r.URL.Path != s.address || s.answers == 0
-	s.answers--
+	if s.answers > 0 {
+		s.answers--
+	}
 	if !gone {
 		s.asked[r.Header.Get("Range")]++
 	}

@@ -125,8 +125,12 @@ func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 	return wrong
 }
 
-// mostProblems bounds how often one field is tried.
-const mostProblems = 50
+// Each problem costs reading the field again: at most mostProblems are looked for, and
+// only one where the field is longer than longField.
+const (
+	mostProblems = 50
+	longField    = 64 << 10
+)
 
 // problemsOfField takes out of a field what is wrong, until the rest is right.
 func problemsOfField[T any](name string, value jsontext.Value) (wrong []fault.Detail) {
@@ -135,7 +139,11 @@ func problemsOfField[T any](name string, value jsontext.Value) (wrong []fault.De
 		return nil
 	}
 	field := map[string]any{name: rest}
-	for len(wrong) < mostProblems {
+	most := mostProblems
+	if len(value) > longField {
+		most = 1
+	}
+	for len(wrong) < most {
 		text, err := json.Marshal(field, json.Deterministic(true))
 		if err != nil {
 			return wrong

@@ -51,6 +51,7 @@ func TestARefusedBodySaysAllThatIsWrongWithIt(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"compute":{"vcpu":"x","ramGb":1.5,"gpu":1},"zz":1,"resourceProfile":4}`: "compute.gpu compute.ramGb compute.vcpu resourceProfile zz",
+		`{"compute":{"vcpu":"` + strings.Repeat("x", 70_000) + `","gpu":1}}`:      "compute.gpu", // one is enough of so long a field
 		`{"compute":[1]}`: "compute",
 		`[]`:              "",
 	} {

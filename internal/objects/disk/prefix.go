@@ -109,6 +109,9 @@ func (p *prefix) add(data *os.File, next files.Part) error {
 
 func noteMark(h hash.Hash, p files.Part) { fmt.Fprintf(h, "%d %s %d\n", p.Number, p.ETag, p.Size) }
 
+// longestWait is how many bytes are hashed at most while others are kept from writing.
+const longestWait = 4 << 30
+
 // hashOf is the SHA-256 of all parts, or nothing where most are left to hash. The
 // caller keeps others from writing.
 func (s *Store) hashOf(key string, parts []files.Part) (string, error) {
@@ -122,7 +125,7 @@ func (s *Store) hashOf(key string, parts []files.Part) (string, error) {
 	for _, part := range parts[p.parts:] {
 		left += part.Size
 	}
-	if left > max(s.prefixes.atOnce, p.size) {
+	if left > max(s.prefixes.atOnce, min(p.size, longestWait)) {
 		return "", nil
 	}
 	data, err := s.root.Open(path.Join(inParts, key, partsData))

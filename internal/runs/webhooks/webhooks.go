@@ -181,6 +181,9 @@ func (s *Service) Change(ctx context.Context, caller access.Caller, id ids.Webho
 }
 
 func (s *Service) apply(w *Webhook, e Edit) error {
+	if e.URL != nil && *e.URL == w.ShownURL() {
+		e.URL = nil // it is as it was shown, perhaps in part
+	}
 	if e.URL != nil {
 		w.URL = *e.URL
 	}
@@ -224,7 +227,7 @@ func (s *Service) apply(w *Webhook, e Edit) error {
 func (s *Service) wrongURL(text string) string {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Host == "" || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+	case err != nil || u.Host == "" || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '…' }):
 		return "must be an address such as https://example.org/hook"
 	case u.Scheme == "http" && !s.plainHTTP:
 		return "must be https: messages are not sent in clear"

@@ -433,6 +433,12 @@ func TestTheAddressOfAChatIsNotShown(t *testing.T) {
 		}
 		_, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{Format: &standard})
 		storetest.Refused(t, "shown by another format", err, fault.KindInvalid)
+		shown := w.ShownURL()
+		_, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{Format: &standard, URL: &shown})
+		storetest.Refused(t, "shown by another format, given as it was shown", err, fault.KindInvalid)
+		if w, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{URL: &shown}); err != nil || w.URL != address {
+			t.Errorf("given as it was shown: %s %v", w.URL, err)
+		}
 		if w, err = b.Change(t.Context(), b.owner, w.ID, webhooks.Edit{Format: &standard, URL: &address}); err != nil || w.ShownURL() != address {
 			t.Errorf("%s %v", w.ShownURL(), err)
 		}
