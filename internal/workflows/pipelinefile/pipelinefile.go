@@ -94,6 +94,11 @@ var commands = map[pipeline.Engine]string{
 const prepare = `cp -R "$SOURCE_DIR/." .
 chmod -R u+w .
 mkdir -p inputs
+twice=$(sed 's|.*/||' "$INPUT_files_LIST" | sort | uniq -d | tr '\n' ' ')
+if [ -n "$twice" ]; then
+  echo "Two input files have the same name, and the pipeline finds them by their names: $twice" >&2
+  exit 1
+fi
 while IFS= read -r file; do ln -sf "$file" inputs/; done < "$INPUT_files_LIST"
 `
 

@@ -3,6 +3,9 @@ package pipelinefile_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -151,6 +154,33 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	} {
 		if _, err := pipelinefile.Definition(f); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// The pipeline finds its inputs by their names, so that no two can have the same.
+func TestInputsOfOneNameAreRefused(t *testing.T) {
+	t.Parallel()
+	g, _ := parsed(t, pipelinefile.Files{Main: "Snakefile"})
+	launch := func(list string) (folder, said string, err error) {
+		folder, file := t.TempDir(), filepath.Join(t.TempDir(), "files.list")
+		if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command("bash", "-eu", "-o", "pipefail", "-c", g.Nodes[0].Command)
+		c.Dir, c.Env = folder, []string{"PATH=" + os.Getenv("PATH"), "SOURCE_DIR=" + t.TempDir(), "INPUT_files_LIST=" + file, "SNAKEMAKE_PROGRAM=true", "VCPU=1", "PARAMS_FILE=p", "EVENTS_FILE=e"}
+		out, err := c.CombinedOutput()
+		return folder, string(out), err
+	}
+	if folder, said, err := launch("/in/0/a.csv\n/in/1/a.csv\n/in/2/b.csv\n"); err == nil || !strings.Contains(said, "have the same name") || !strings.HasSuffix(said, ": a.csv \n") {
+		t.Errorf("two of a name: %v %s", err, said)
+	} else if links, _ := os.ReadDir(filepath.Join(folder, "inputs")); len(links) > 0 {
+		t.Errorf("it was given %v", links)
+	}
+	for list, want := range map[string]int{"": 0, "/in/0/a.csv\n/in/1/b.csv\n": 2} {
+		folder, said, err := launch(list)
+		if links, _ := os.ReadDir(filepath.Join(folder, "inputs")); err != nil || len(links) != want {
+			t.Errorf("%q: %v %v %s", list, links, err, said)
 		}
 	}
 }
