@@ -51,8 +51,12 @@ const (
 // Head is the id of the step that a pipeline is launched by.
 const Head = "pipeline"
 
-// Mentions reports whether a node's command or one of its variables does.
+// Mentions reports whether a node's command or one of its variables does. What the
+// node sets itself is its own: nothing is brought for it.
 func Mentions(n *graph.Node, variable string) bool {
+	if _, own := n.Env[variable]; own {
+		return false
+	}
 	return strings.Contains(n.Command, variable) ||
 		slices.ContainsFunc(slices.Collect(maps.Values(n.Env)), func(v string) bool { return strings.Contains(v, variable) })
 }

@@ -118,6 +118,9 @@ func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Plac
 	if !ok {
 		return nil, fault.Invalid("%s is not installed on this worker: %s", engine.Title(), pipeline.Install(engine))
 	}
+	if program.folder != "" && (n.Environment != nil || n.Image != "") {
+		return nil, fault.Invalid("a step that launches %s on this worker cannot have an `environment` or an `image`: it sees the folder of the engine (--%s) in its place", engine.Title(), engine)
+	}
 	variables[engine.Variable()] = program.place(spec, places)
 	if engine == pipeline.Snakemake && p.Plugin != nil {
 		variables["PYTHONPATH"] = strings.TrimSuffix(path.Join(places.Inputs, pluginFolder)+":"+n.Env["PYTHONPATH"], ":")

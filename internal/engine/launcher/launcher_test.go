@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -55,6 +57,19 @@ func TestACommandFindsWhatItMentions(t *testing.T) {
 		}
 		if launches := strings.Contains(command, "NEXTFLOW"); (spec.Environment == folder) != launches {
 			t.Errorf("%s sees %q", command, spec.Environment)
+		}
+	}
+	own := &graph.Node{Command: "$NEXTFLOW_PROGRAM $PARAMS_FILE $EVENTS_FILE", Env: map[string]string{"NEXTFLOW_PROGRAM": "mine", "PARAMS_FILE": "p.json", "EVENTS_FILE": "e"}}
+	var spec executor.Spec
+	if got, err := programs.AddTo(&spec, own, boxed, values); err != nil || len(got) > 0 || len(spec.Inputs) > 0 || spec.Environment != "" {
+		t.Errorf("what a node sets itself: %v %+v %v", got, spec, err)
+	}
+	for name, n := range map[string]*graph.Node{
+		"an environment": {Command: "$NEXTFLOW_PROGRAM", Environment: &environment.Spec{}},
+		"an image":       {Command: "$NEXTFLOW_PROGRAM", Image: "a:1"},
+	} {
+		if _, err := programs.AddTo(&spec, n, boxed, values); !fault.Is(err, fault.KindInvalid) || spec.Environment != "" {
+			t.Errorf("with %s: %v", name, err)
 		}
 	}
 	bare, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$NEXTFLOW_PROGRAM"}, executor.Places{}, values)
