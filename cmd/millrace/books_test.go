@@ -161,7 +161,7 @@ func TestTheEnvironmentOfACommandIsTheOneOfThePage(t *testing.T) {
 		t.Fatal(got)
 	}
 	_, texts := blocks(t, "environment.md", "json")
-	definition := strings.Replace(texts[0], `"id": "show",`, `"id": "show", "secrets": ["KEY"], "env": {"MINE": "1", "RUN_ID": "mine"},`, 1)
+	definition := strings.Replace(texts[0], `"id": "show",`, `"id": "show", "secrets": ["KEY"], "env": {"MINE": "PARAMS_FILE EVENTS_FILE", "RUN_ID": "mine"},`, 1)
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q,"inputs":{"reads":[%q]}}`, s.workflow(token, definition), key))
 	if r := s.endedFor(cookie, id); r["status"] != "completed" {
 		t.Fatalf("%v\n%s", r["errorMessage"], r["logs"])

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,9 +87,27 @@ echo "$4 cores, $(ls inputs | tr '\n' ' ')"
 	if run["status"] != "completed" || !strings.Contains(fmt.Sprint(run["logs"]), "2 cores, ") {
 		t.Fatalf("%v: %v\n%s", run["status"], run["errorMessage"], run["logs"])
 	}
-	outputs := s.want(200, "GET", "/api/runs/"+id+"/outputs", "", as...)
-	if said := fmt.Sprint(outputs); !strings.Contains(said, "results") {
-		t.Errorf("it left %s", said)
+	dir, _ := s.outputsOf(token, id)["results"]["directory"].(map[string]any)
+	if dir == nil {
+		t.Fatal("it left no results")
+	}
+	data := download(t, dir["archiveUrl"].(string))
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(archive.File, func(f *zip.File) bool { return path.Base(f.Name) == "params.json" })
+	if at < 0 {
+		t.Fatal("its results have no params.json")
+	}
+	file, err := archive.File[at].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var got map[string]any
+	if err := json.NewDecoder(file).Decode(&got); err != nil || got["label"] != `$(touch x)" --config` || got["parts"] != 2.0 {
+		t.Errorf("its parameters were %v: %v", got, err)
 	}
 	// A definition in the same repository wins.
 	r.Write("millrace.yaml", "nodes: [{id: a, command: echo a}]\n")
@@ -101,7 +124,7 @@ func TestAPipelineNeedsItsEngine(t *testing.T) {
 	r.Write("main.nf", "process A { }")
 	r.Write("nextflow_schema.json", `{"properties": {"input": {"type": "string"}}, "required": ["input"]}`)
 	r.Commit()
-	s := start(t, "--data", t.TempDir(), "--fetch-allow-private")
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--nextflow", t.TempDir()) // the machine may have one
 	token, _, _ := s.signUp("ada")
 	as := []string{"Authorization", bearer(token)}
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), as...)
