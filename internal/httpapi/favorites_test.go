@@ -74,6 +74,9 @@ func TestWorkflowsAreKeptInFolders(t *testing.T) {
 			t.Errorf("%s; the other team: %s", got, folders(mia))
 		}
 		rename("RNA", "x").want(404)
+		if list := h.entries(string(ada.team)); count(list, "workflow.folder_renamed") != 1 || list[0].Target != "RNA" {
+			t.Errorf("one was renamed and one is missing: %+v", list[:2])
+		}
 		for _, wrong := range [][2]string{{"", "x"}, {"Old", "a//b"}, {"Old", "a/b/c/d"}, {"Old", strings.Repeat("x", 201)}, {"..", "x"}} {
 			rename(wrong[0], wrong[1]).want(400)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -15,7 +17,8 @@ var (
 
 // MoveFolder puts workflows into other folders. Each is looked at once: a folder
 // may go where another one was.
-func (db *DB) MoveFolder(ctx context.Context, team ids.Team, moved func(string) (string, bool, error)) (n int, err error) {
+func (db *DB) MoveFolder(ctx context.Context, team ids.Team, from string, moved func(string) (string, bool, error)) (n int, err error) {
+	audit.On(ctx, from)
 	type placed struct{ id, folder string }
 	err = db.inTx(ctx, func(tx *DB) error {
 		n = 0
@@ -40,6 +43,9 @@ func (db *DB) MoveFolder(ctx context.Context, team ids.Team, moved func(string) 
 				return err
 			}
 			n += int(done)
+		}
+		if n == 0 {
+			return fault.NotFound("no such folder")
 		}
 		return nil
 	})

@@ -12,8 +12,8 @@ import (
 // FolderStore moves workflows.
 type FolderStore interface {
 	// MoveFolder puts each workflow of a team where moved says that what is in its
-	// folder goes, all of them or none.
-	MoveFolder(ctx context.Context, team ids.Team, moved func(folder string) (string, bool, error)) (n int, err error)
+	// folder goes, all of them or none. It is fault.KindNotFound where none goes.
+	MoveFolder(ctx context.Context, team ids.Team, from string, moved func(folder string) (string, bool, error)) (n int, err error)
 }
 
 // RenameFolder calls a folder otherwise, with those within it. One of that name may
@@ -33,15 +33,11 @@ func (s *Service) RenameFolder(ctx context.Context, caller access.Caller, from, 
 	if wrong != "" {
 		return 0, fault.Problems([]fault.Detail{{Path: "to", Message: wrong}}, "to %s", wrong)
 	}
-	moved, err = s.stores.Folders.MoveFolder(ctx, caller.Team, func(folder string) (string, bool, error) {
+	return s.stores.Folders.MoveFolder(ctx, caller.Team, from, func(folder string) (string, bool, error) {
 		place, inside := workflowfolder.Moved(folder, from, to)
 		if _, wrong := workflowfolder.Checked(place); inside && wrong != "" {
 			return "", false, fault.Problems([]fault.Detail{{Path: "to", Message: "a folder within it would be one that " + wrong}}, "to: a folder within it would be one that %s", wrong)
 		}
 		return place, inside, nil
 	})
-	if err == nil && moved == 0 {
-		err = fault.NotFound("no such folder")
-	}
-	return moved, err
 }
