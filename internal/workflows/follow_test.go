@@ -221,15 +221,15 @@ func TestWhatATriggerBringsIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// detaching is where people edit together, and somebody detaches.
-type detaching struct {
+// meanwhile is where people edit together, and somebody does something besides.
+type meanwhile struct {
 	workflows.Live
-	detach func()
+	do func()
 }
 
-func (d detaching) ApplyDefinition(ctx context.Context, l workflows.LiveDefinition) (bool, error) {
+func (d meanwhile) ApplyDefinition(ctx context.Context, l workflows.LiveDefinition) (bool, error) {
 	done, err := d.Live.ApplyDefinition(ctx, l)
-	d.detach()
+	d.do()
 	return done, err
 }
 
@@ -237,7 +237,7 @@ func (d detaching) ApplyDefinition(ctx context.Context, l workflows.LiveDefiniti
 func TestARefreshDoesNotUndoDetaching(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		r, w := b.follow()
-		b.GoLive(detaching{b.open(w), func() {
+		b.GoLive(meanwhile{b.open(w), func() {
 			if _, err := b.Detach(t.Context(), b.owner, w.ID); err != nil {
 				t.Error(err)
 			}
@@ -248,6 +248,29 @@ func TestARefreshDoesNotUndoDetaching(t *testing.T) {
 		}
 		if now, err := b.Workflow(t.Context(), b.owner, w.ID); err != nil || now.Git != nil {
 			t.Errorf("it follows %+v: %v", now.Git, err)
+		}
+	})
+}
+
+// A folder that is renamed while a workflow in it is saved stays renamed.
+func TestSavingDoesNotUndoTheRenamingOfAFolder(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.create(b.owner)
+		if _, err := b.Update(t.Context(), b.owner, w.ID, workflows.Edit{Folder: text("old")}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := b.Stored(t.Context(), w.Team, w.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.GoLive(meanwhile{b.live(w), func() {
+			if _, err := b.RenameFolder(t.Context(), b.owner, "old", "new"); err != nil {
+				t.Error(err)
+			}
+		}})
+		now, err := b.Update(t.Context(), b.owner, w.ID, workflows.Edit{Name: text("other"), Definition: steps(3)})
+		if err != nil || now.Folder != "new" || now.Name != "other" || now.NodeCount != 3 {
+			t.Errorf("%q in %q with %d nodes: %v", now.Name, now.Folder, now.NodeCount, err)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func (s *Service) save(ctx context.Context, by saving, change func(*Workflow) (*
 				return s.stores.Workflows.Workflow(ctx, by.team, by.id)
 			}
 			by.exactly = false // what it was to match is what it was made of
-			change = named(after)
+			change = named(before, after)
 			continue
 		}
 		if g != nil {
@@ -220,10 +220,14 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 	return s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 }
 
-// named changes what a workflow is besides its definition.
-func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
+// named changes what a workflow is besides its definition. Its folder may have been
+// renamed meanwhile.
+func named(before, like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description, w.Tags, w.Folder = like.Name, like.Description, like.Tags, like.Folder
+		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
+		if like.Folder != before.Folder {
+			w.Folder = like.Folder
+		}
 		if w.Git != nil && like.Git != nil { // nobody detached it meanwhile
 			w.Git = like.Git
 		}
