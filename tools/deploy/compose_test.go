@@ -144,12 +144,28 @@ func composed(t *testing.T) *composition {
 	}
 	c := &composition{t: t, project: project(t, "localhost"), ip: map[string]string{}, dir: t.TempDir(), started: map[string]*exec.Cmd{}}
 	c.prepare()
-	if out, err := exec.Command("psql", "--quiet", "--set=ON_ERROR_STOP=1", os.Getenv("MILLRACE_TEST_POSTGRES"),
-		"--command", fmt.Sprintf("DROP DATABASE IF EXISTS %s", c.variable("postgres", "POSTGRES_DB")),
-		"--command", fmt.Sprintf("DROP ROLE IF EXISTS %s", c.variable("postgres", "POSTGRES_USER")),
-		"--command", fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", c.variable("postgres", "POSTGRES_USER"), c.secret("postgres-password")),
-		"--command", fmt.Sprintf("CREATE DATABASE %s OWNER %[1]s", c.variable("postgres", "POSTGRES_DB"))).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
+	c.makeDatabase()
 	return c
+}
+
+// makeDatabase makes the role and the database that the file names, and removes
+// them in the end. What somebody has already is not touched.
+func (c *composition) makeDatabase() {
+	c.t.Helper()
+	database, role := c.variable("postgres", "POSTGRES_DB"), c.variable("postgres", "POSTGRES_USER")
+	psql := func(command string) string {
+		c.t.Helper()
+		out, err := exec.Command("psql", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1", os.Getenv("MILLRACE_TEST_POSTGRES"), "--command", command).CombinedOutput()
+		if err != nil {
+			c.t.Fatalf("%v %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if found := psql(fmt.Sprintf("SELECT 'database ' || datname FROM pg_database WHERE datname = '%s' UNION ALL SELECT 'role ' || rolname FROM pg_roles WHERE rolname = '%s'", database, role)); found != "" {
+		c.t.Fatalf("The server of MILLRACE_TEST_POSTGRES has what this test would make (%s): name another server, or remove it if nobody needs it.", strings.ReplaceAll(found, "\n", ", "))
+	}
+	psql(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, c.secret("postgres-password")))
+	c.t.Cleanup(func() { psql("DROP ROLE " + role) })
+	psql(fmt.Sprintf("CREATE DATABASE %s OWNER %s", database, role))
+	c.t.Cleanup(func() { psql(fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", database)) })
 }
