@@ -151,10 +151,18 @@ const forIndex = runRow + `, SUBSTR(parameters, 1, 65536) FROM runs `
 
 func scanForIndex(r *sql.Rows, v *runs.Run) error { return scanRun(r, v, &v.Parameters) }
 
+// Whose words the index does not have, or has as an older program made them: the
+// condition of the index runs_to_index_anew, word for word. An older program beside
+// this one knows search_due alone.
+const (
+	unindexed  = `(search_due OR search_version < 1)`
+	nowIndexed = `search_due = FALSE, search_version = 1`
+)
+
 // IndexRuns reads the words of runs that are new or have changed into the index.
 func (db *DB) IndexRuns(ctx context.Context) (done upkeep.Result, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
-		list, err := all(ctx, tx, scanForIndex, forIndex+`WHERE search_due ORDER BY team_id, id LIMIT $1 + 0 `+tx.dialect.skipLocked, indexBatch)
+		list, err := all(ctx, tx, scanForIndex, forIndex+`WHERE `+unindexed+` ORDER BY team_id, id LIMIT $1 + 0 `+tx.dialect.skipLocked, indexBatch)
 		if err != nil {
 			return err
 		}
@@ -167,7 +175,7 @@ func (db *DB) IndexRuns(ctx context.Context) (done upkeep.Result, err error) {
 			}
 		}
 		return inChunks(keys, func(some []ids.Run) error {
-			_, err := tx.changed(ctx, `UPDATE runs SET search_due = FALSE WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+			_, err := tx.changed(ctx, `UPDATE runs SET `+nowIndexed+` WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
 			return err
 		})
 	})
@@ -183,10 +191,11 @@ func (db *DB) firstStatistics(ctx context.Context) error {
 	if db.dialect.name != postgresDialect.name {
 		return nil
 	}
-	var known int
+	var due bool // not of empty tables: PostgreSQL would have none afterwards either
 	err := db.q.QueryRowContext(ctx, `
-		SELECT COUNT(*) FROM pg_stats WHERE schemaname = CURRENT_SCHEMA() AND (tablename, attname) IN (('runs', 'team_id'), ('run_search', 'of_team'))`).Scan(&known)
-	if err != nil || known == 2 {
+		SELECT EXISTS (SELECT 1 FROM run_search) AND 3 > (SELECT COUNT(*) FROM pg_stats WHERE schemaname = CURRENT_SCHEMA()
+			AND (tablename, attname) IN (('runs', 'team_id'), ('runs', 'search_version'), ('run_search', 'of_team')))`).Scan(&due)
+	if err != nil || !due {
 		return err
 	}
 	_, err = db.q.ExecContext(ctx, `ANALYZE runs, run_search`)
@@ -201,17 +210,17 @@ func (db *DB) searchRuns(ctx context.Context, team ids.Team, f runs.Filter, wher
 	if len(q) == 0 {
 		return []runs.Run{}, nil
 	}
-	unindexed, rows := `search_due AND `, math.MaxInt
+	among, rows := unindexed+` AND `, mostUnindexed
 	if f.Status == lifecycle.Queued || f.Status == lifecycle.Running {
 		// They are few as a rule, and it is not in the index who they are.
-		unindexed, rows = ``, mostOpenRuns
+		among, rows = ``, mostOpenRuns
 	}
-	found, read, err := db.searchByReading(ctx, unindexed+where, args, limit, rows, q)
+	found, read, err := db.searchByReading(ctx, among+where, args, limit, rows, q)
 	if err != nil || rows == mostOpenRuns && (len(found) >= limit || len(read) < rows) {
 		return found[:min(limit, len(found))], err
 	}
 	if rows == mostOpenRuns { // there are many
-		if found, read, err = db.searchByReading(ctx, `search_due AND `+where, args, limit, math.MaxInt, q); err != nil {
+		if found, read, err = db.searchByReading(ctx, unindexed+` AND `+where, args, limit, mostUnindexed, q); err != nil {
 			return nil, err
 		}
 	}
@@ -228,8 +237,10 @@ func (db *DB) searchRuns(ctx context.Context, team ids.Team, f runs.Filter, wher
 	return found[:min(limit, len(found))], nil
 }
 
-// mostOpenRuns is how many queued or running runs a search reads before it asks the index.
-const mostOpenRuns = 1000
+// mostOpenRuns is how many queued or running runs a search reads before it asks the index,
+// and mostUnindexed how many that the index does not have. There are more only after many
+// were brought in at once: the older ones are found a little later.
+const mostOpenRuns, mostUnindexed = 1000, 5000
 
 func (db *DB) searchIndex(ctx context.Context, query, where string, args []any, limit int) (list []runs.Run, err error) {
 	for _, find := range db.dialect.runIndex.find(args[1].(ids.Run), query) {

@@ -227,3 +227,92 @@ func TestARareWordIsFoundAmongManyQueuedRuns(t *testing.T) {
 		}
 	})
 }
+
+// An older server beside this one reads runs into the index with its own words.
+func TestWhatAnOlderProgramIndexedIsIndexedAnew(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		r := f.add("r", func(r *runs.Run) { r.Name, r.Workflow = "needle", "wf_needle" })
+		older := func() {
+			t.Helper()
+			err := db.inTx(ctx, func(tx *DB) error {
+				return tx.dialect.runIndex.put(ctx, tx.q, r, filterWord("", string(team))+" older")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.changed(ctx, `UPDATE runs SET search_due = FALSE WHERE id = $1`, r.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(when string, filter runs.Filter) {
+			t.Helper()
+			for _, indexed := range []string{"before it is indexed anew", "indexed anew"} {
+				if got := f.found(filter, 10); got != "r" {
+					t.Errorf("%s, %s: %q", when, indexed, got)
+				}
+				f.index()
+			}
+			if got := f.found(runs.Filter{Text: "older"}, 10); got != "" {
+				t.Errorf("%s: it is found by the words of the older program: %q", when, got)
+			}
+		}
+		older()
+		check("a new run", runs.Filter{Text: "eedle", Workflow: "wf_needle"})
+		if done, err := db.IndexRuns(ctx); err != nil || done.Done != 0 {
+			t.Errorf("again %d runs are indexed, %v", done.Done, err)
+		}
+		if db.dialect.name == sqliteDialect.name { // its file has one server
+			return
+		}
+		if _, err := db.CancelRun(ctx, team, r.ID, runs.Starter{Name: "Ada"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		older()
+		check("a run that this program had indexed", runs.Filter{Text: "eedle", Status: lifecycle.Cancelled})
+	})
+}
+
+// However many runs are not indexed yet, a search reads a part of them.
+func TestASearchReadsTheNewestOfWhatIsNotIndexed(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, owner := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		f.add("indexed", func(r *runs.Run) { r.Name, r.Workflow = "needle", "wf_a" })
+		f.index()
+		f.add("older", func(r *runs.Run) { r.Name, r.Workflow = "needle", "wf_b" })
+		fillWithRuns(t, db, team, owner, mostUnindexed, "completed")
+		if got := f.found(runs.Filter{Text: "needle"}, 10); got != "indexed" {
+			t.Errorf("before all are indexed: %q", got)
+		}
+		if _, err := db.changed(t.Context(), `UPDATE runs SET `+nowIndexed+` WHERE name <> 'needle'`); err != nil { // all of which would take long
+			t.Fatal(err)
+		}
+		f.index()
+		if got := f.found(runs.Filter{Text: "needle"}, 10); got != "older indexed" {
+			t.Errorf("indexed: %q", got)
+		}
+	})
+}
+
+// Statistics are taken once all runs are indexed, and not again and again while there are none.
+func TestStatisticsAreTakenOfRunsThatThereAre(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		if db.dialect.name != postgresDialect.name {
+			return
+		}
+		team, owner := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		for _, n := range []int{0, 5 * indexBatch} {
+			fillWithRuns(t, db, team, owner, n, "completed")
+			f.index()
+			var got int
+			err := db.q.QueryRowContext(t.Context(), `SELECT CAST(SUM(reltuples) AS BIGINT) FROM pg_class WHERE relname IN ('runs', 'run_search') AND relkind = 'r'`).Scan(&got)
+			if err != nil || n == 0 && got != -2 || n > 0 && got <= 0 { // each -1: there are none
+				t.Errorf("%d runs: the statistics know %d rows, %v", n, got, err)
+			}
+		}
+	})
+}
