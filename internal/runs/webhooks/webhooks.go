@@ -56,10 +56,11 @@ type Webhook struct {
 // needed to write there, only where it is.
 func (w Webhook) ShownURL() string {
 	u, err := url.Parse(w.URL)
-	if w.Format == templates.Standard || err != nil {
+	if w.Format == templates.Standard || w.URL == "" || err != nil {
 		return w.URL
 	}
-	return u.Scheme + "://" + u.Host + "/…" + w.URL[max(len(w.URL)-4, len(u.Scheme)+len(u.Host)+3):]
+	end := []rune(strings.TrimPrefix(strings.TrimPrefix(w.URL, u.Scheme+"://"+u.Host), "/"))
+	return u.Scheme + "://" + u.Host + "/…" + string(end[max(len(end)-4, 0):])
 }
 
 // Status is what became of a delivery.

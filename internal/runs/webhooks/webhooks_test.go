@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -443,8 +444,8 @@ func TestTheAddressOfAChatIsNotShown(t *testing.T) {
 			t.Errorf("%s %v", w.ShownURL(), err)
 		}
 		w.Format = templates.Slack
-		for _, short := range []string{"https://x", "https://x/", "https://x/ab", "https://x/abcde"} {
-			if w.URL = short; len(w.ShownURL()) > len("https://x/…")+4 {
+		for _, short := range []string{"", "https://x", "https://x/", "https://x/ab", "https://x/abcde", "https://x/éééé"} {
+			if w.URL = short; utf8.RuneCountInString(w.ShownURL()) > len("https://x/")+5 || !utf8.ValidString(w.ShownURL()) {
 				t.Errorf("%s: %s", short, w.ShownURL())
 			}
 		}
