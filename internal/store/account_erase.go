@@ -221,7 +221,8 @@ func (db *DB) eraseTeam(ctx context.Context, team ids.Team) error {
 }
 
 // Scrub rewrites the embedded database, because a deleted row stays readable in
-// its free pages and in the write-ahead log. PostgreSQL does so by itself.
+// its free pages and in the write-ahead log, and its words in the index of runs.
+// PostgreSQL does so by itself.
 func (db *DB) Scrub(ctx context.Context) error {
 	if db.writer == nil {
 		return nil
@@ -231,7 +232,10 @@ func (db *DB) Scrub(ctx context.Context) error {
 		if _, err := q.ExecContext(ctx, `PRAGMA temp_store = FILE`); err != nil {
 			return err
 		}
-		_, err := q.ExecContext(ctx, `VACUUM`)
+		_, err := q.ExecContext(ctx, `INSERT INTO run_words (run_words) VALUES ('optimize')`)
+		if err == nil {
+			_, err = q.ExecContext(ctx, `VACUUM`)
+		}
 		_, back := q.ExecContext(context.WithoutCancel(ctx), `PRAGMA temp_store = MEMORY`)
 		if err = errors.Join(err, back); err != nil {
 			return err
