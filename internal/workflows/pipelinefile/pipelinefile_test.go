@@ -199,11 +199,11 @@ func TestContainersAreNoticed(t *testing.T) {
 		}
 	}
 	for settings, want := range map[string]bool{
-		"docker.enabled = true":                             true,
-		"profiles { docker { docker.enabled = true } }":     true,
-		"process.container = 'x'":                           true,
-		"process {\n  container = \"quay.io/x\"\n}":         true,
-		"params.outdir = 'results' // no container in here": false,
+		"docker.enabled = true":                                  true,
+		"profiles { docker { docker.enabled = true } }":          true,
+		"process.container = 'x'":                                true,
+		"process {\n  container = \"registry.example.org/x\"\n}": true,
+		"params.outdir = 'results' // no container in here":      false,
 	} {
 		file, err := pipelinefile.Definition(pipelinefile.Files{Main: "main.nf", Settings: []byte(settings)})
 		if got := strings.Contains(string(file.Definition), pipelinefile.ContainersField); err != nil || got != want {
