@@ -57,7 +57,8 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 }
 
 // teamQueues are the teams that wait, each with the oldest of its queued runs. It
-// goes from team to team by the index, and reads no run that is further back.
+// goes from team to team by the index, and reads no run that is further back, except
+// where a team has fewer for this worker: then it reads all that wait for other executors.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
