@@ -1508,6 +1508,16 @@ type Deleted struct {
 	ID string `json:"id"`
 }
 
+// DeletedRun By what the cost of a deleted run is counted, beside the ledger.
+type DeletedRun struct {
+	DeletedAt *Time  `json:"deletedAt,omitempty"`
+	ID        string `json:"id"`
+
+	// StartedFor In whose name it started by itself.
+	StartedFor *string  `json:"startedFor,omitempty"`
+	Tags       []string `json:"tags"`
+}
+
 // Detail One thing wrong with what was sent.
 type Detail struct {
 	// Message What is wrong there.
@@ -4240,10 +4250,19 @@ type TeamExport struct {
 	Complete bool `json:"complete"`
 
 	// Connections Without their credentials.
-	Connections  []Connection  `json:"connections"`
+	Connections []Connection `json:"connections"`
+
+	// DeletedRuns What is kept of runs that were deleted.
+	DeletedRuns  []DeletedRun  `json:"deletedRuns,omitempty"`
 	Environments []Environment `json:"environments,omitempty"`
 	ExportedAt   Time          `json:"exportedAt"`
-	Files        []File        `json:"files"`
+
+	// Favorites Those of whoever exports.
+	Favorites *Favorites `json:"favorites,omitempty"`
+	Files     []File     `json:"files"`
+
+	// Filters Saved by whoever exports.
+	Filters []SavedFilter `json:"filters,omitempty"`
 
 	// Invitations Those that are pending.
 	Invitations []TeamInvitation `json:"invitations,omitempty"`

@@ -58,6 +58,7 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				}
 				return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
 			}},
+			{Name: "deleted-runs", Every: hourly, Batch: h.retention.ForgetDeleted},
 			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
 			{Name: "run-index", Every: 2 * time.Second, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				return h.db.Fenced(fence).IndexRuns(ctx)
@@ -136,12 +137,13 @@ func (s *retentionSettings) failedLife() (time.Duration, error) {
 
 // retentionSettings say how long things are kept; teams can choose less.
 type retentionSettings struct {
-	KeepLogs      string `help:"How long the logs of runs are kept, such as 90d or 12w. Default: for ever." group:"retention"`
-	KeepEvents    string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
-	KeepRuns      string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
-	KeepFailed    string `default:"7d" help:"How long the working folders of failed steps are kept, such as 7d; 0d: not at all." group:"retention"`
-	KeepAudit     string `help:"How long entries of the audit logs are kept. Default: for ever." group:"retention"`
-	KeepRevisions string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
+	KeepLogs        string `help:"How long the logs of runs are kept, such as 90d or 12w. Default: for ever." group:"retention"`
+	KeepEvents      string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
+	KeepRuns        string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
+	KeepDeletedRuns string `default:"400d" help:"How long it is kept which tags a deleted run had and in whose name it ran, for costs and budgets; 186d at least." group:"retention"`
+	KeepFailed      string `default:"7d" help:"How long the working folders of failed steps are kept, such as 7d; 0d: not at all." group:"retention"`
+	KeepAudit       string `help:"How long entries of the audit logs are kept. Default: for ever." group:"retention"`
+	KeepRevisions   string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
 }
 
 func (s *retentionSettings) policy() (retention.Policy, error) {
@@ -149,12 +151,16 @@ func (s *retentionSettings) policy() (retention.Policy, error) {
 	var wrong error
 	for kind, text := range map[retention.Kind]string{
 		retention.Logs: s.KeepLogs, retention.Events: s.KeepEvents, retention.Runs: s.KeepRuns, retention.Revisions: s.KeepRevisions,
+		retention.DeletedRuns: s.KeepDeletedRuns,
 	} {
 		days, err := retention.Parse(text)
 		if err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("--keep-%s: %w", kind, err))
 		}
 		p[kind] = days
+	}
+	if d := p[retention.DeletedRuns]; d > 0 && d < retention.LeastDeletedRuns {
+		wrong = errors.Join(wrong, fmt.Errorf("--keep-deleted-runs: %d days is less than the %d that reports of costs need", d, retention.LeastDeletedRuns))
 	}
 	if _, err := retention.Parse(s.KeepAudit); err != nil {
 		wrong = errors.Join(wrong, fmt.Errorf("--keep-audit: %w", err))

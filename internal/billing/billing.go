@@ -160,7 +160,10 @@ func (s *Service) Usage(ctx context.Context, caller access.Caller, before string
 }
 
 // dashboardDays are the ranges a dashboard shows.
-var dashboardDays = map[int]bool{7: true, 30: true, 90: true, 180: true}
+var dashboardDays = map[int]bool{7: true, 30: true, 90: true, LongestReport: true}
+
+// LongestReport is how many days of costs are read at most.
+const LongestReport = 180
 
 // Dashboard is what was used on each of the last days, today last, days
 // without use included.

@@ -44,8 +44,20 @@ func TestAnExportHoldsEverythingOfTheTeamAndNothingElse(t *testing.T) {
 		h.call("POST", "/api/collab/invites", `{"workflowId":"`+wf+`","role":"viewer"}`, bearer(ada.token)).want(201)
 		h.call("POST", "/api/team/invite", `{"email":"carol@example.org","role":"member"}`, bearer(ada.token)).want(201)
 
+		h.call("PUT", "/api/favorites/"+run, "", bearer(ada.token)).want(200)
+		h.call("PUT", "/api/favorites/"+wf, "", bearer(bob.token), header("X-Team-Id", string(ada.team))).want(200)
+		gone := h.start(ada, `{"workflowId":"`+wf+`","tags":["pilot"]}`)
+		h.await(ada, gone)
+		h.call("DELETE", "/api/runs/"+gone, "", bearer(ada.token)).want(200)
+
 		d := h.export(ada)
-		for name, want := range map[string]int{"members": 2, "invitations": 1, "workflows": 1, "runs": 1, "files": 2, "notifications": 1, "invoices": 0, "analyses": 0, "invites": 1} {
+		if marked := d["favorites"].(map[string]any); fmt.Sprint(marked["runs"]) != "["+run+"]" || len(marked["workflows"].([]any)) != 0 {
+			t.Errorf("favorites are their own alone: %v", marked)
+		}
+		if list := d["deletedRuns"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != gone || list[0].(map[string]any)["deletedAt"] == nil {
+			t.Errorf("deleted: %v", list)
+		}
+		for name, want := range map[string]int{"members": 2, "invitations": 1, "workflows": 1, "runs": 1, "files": 2, "notifications": 2, "invoices": 0, "analyses": 0, "invites": 1} {
 			if got := len(d[name].([]any)); got != want {
 				t.Errorf("%d %s, want %d", got, name, want)
 			}

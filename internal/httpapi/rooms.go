@@ -64,7 +64,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 	}
 	return rooms{
 		account: &account.API{
-			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Reported: o.Reported, Files: o.Files, Billing: o.Billing,
+			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Reported: o.Reported, Finding: o.Finding, Files: o.Files, Billing: o.Billing,
 			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Notifications: o.Notifications, Audit: o.Audit, Connections: o.Connections, Environments: o.Environments, Server: server, Log: o.Log, Now: o.Now,
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},

@@ -201,7 +201,7 @@ const inUse = `EXISTS (
 
 // DeleteRun deletes a run of a team that has ended, in small transactions: the
 // run itself goes with the last, so that whoever is interrupted asks again.
-func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run) error {
+func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) error {
 	for gone := false; !gone; {
 		err := db.inTx(ctx, func(tx *DB) error {
 			r, err := tx.lockedRun(ctx, id)
@@ -221,7 +221,7 @@ func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run) error {
 			case used:
 				return fault.Conflict("a run that has not ended takes something of this one: wait for it, or cancel it")
 			}
-			gone, err = (&expiring{DB: tx, team: team, left: upkeepBatch}).run(ctx, id)
+			gone, err = (&expiring{DB: tx, team: team, now: micros(now), left: upkeepBatch}).run(ctx, id)
 			return err
 		})
 		if err != nil {
@@ -275,9 +275,9 @@ func (e *expiring) kept(ctx context.Context, id ids.Run) (gone bool, err error) 
 // rows deletes those of a run. By what its cost is counted stays.
 func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) {
 	_, err = e.changed(ctx, `
-		INSERT INTO deleted_runs (run_id, team_id, for_user, tags)
-		SELECT id, team_id, for_user, tags FROM runs WHERE id = $1 AND kind = '' AND (tags <> '[]' OR for_user <> '')
-		ON CONFLICT (run_id) DO UPDATE SET tags = excluded.tags`, id)
+		INSERT INTO deleted_runs (run_id, team_id, for_user, tags, deleted_at)
+		SELECT id, team_id, for_user, tags, CAST($2 AS BIGINT) FROM runs WHERE id = $1 AND kind = '' AND (tags <> '[]' OR for_user <> '')
+		ON CONFLICT (run_id) DO UPDATE SET tags = excluded.tags, deleted_at = excluded.deleted_at`, id, e.now)
 	if err != nil {
 		return false, err
 	}

@@ -27,6 +27,9 @@ type RetentionStore interface {
 	// Expire deletes some of what a team keeps of a kind since before a time,
 	// and reports whether there is more. It is ErrLost under another's fence.
 	Expire(ctx context.Context, fence int64, kind retention.Kind, team ids.Team, before, now time.Time) (n int, more bool, err error)
+	// ForgetDeleted drops some of what is kept of runs that were deleted before a
+	// time, of all teams, and reports whether there is more.
+	ForgetDeleted(ctx context.Context, fence int64, before, now time.Time) (n int, more bool, err error)
 }
 
 // Retention lets teams choose how long they keep things, within what the
@@ -70,6 +73,16 @@ func (r *Retention) Chores(every time.Duration) (list []Chore) {
 		})})
 	}
 	return list
+}
+
+// ForgetDeleted is the chore that drops what is kept of deleted runs for their costs.
+func (r *Retention) ForgetDeleted(ctx context.Context, fence int64) (done Result, err error) {
+	keep := r.operator[retention.DeletedRuns]
+	if keep == 0 {
+		return done, nil
+	}
+	done.Done, done.More, err = r.store.ForgetDeleted(ctx, fence, keep.Before(r.now()), r.now())
+	return done, err
 }
 
 const teamsAtOnce = 100

@@ -27,7 +27,15 @@ const (
 	Revisions Kind = "revisions"
 )
 
-// Kinds are all of them, in the order in which people read them.
+// DeletedRuns is what is kept of deleted runs so that costs and budgets count
+// them. No team chooses it.
+const DeletedRuns Kind = "deleted-runs"
+
+// LeastDeletedRuns is the least that DeletedRuns can be: the longest report of
+// costs, of 180 days, reads no further back, and a budget reads its month.
+const LeastDeletedRuns Days = 186
+
+// Kinds are those that teams choose, in the order in which people read them.
 var Kinds = []Kind{Logs, Events, Runs, Revisions}
 
 // Policy says how long each kind is kept; what it does not name is kept for

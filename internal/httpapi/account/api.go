@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -35,6 +36,7 @@ type API struct {
 	Workflows     *workflows.Service
 	Runs          *runs.Service
 	Reported      *reported.Service
+	Finding       *finding.Service
 	Files         *files.Service
 	Billing       *billing.Service
 	AI            *ai.Service

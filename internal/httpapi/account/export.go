@@ -38,6 +38,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -198,6 +199,10 @@ func (e *export) everything() {
 		rows, _, err := a.Runs.Runs(x.Context(), x.Caller, runs.Filter{}, after(last, func(r *runs.Run) ids.Run { return r.ID }), exportPage)
 		return rows, err
 	}, e.run)
+	paged(e, "deletedRuns", exportPage, func(last *finding.Deleted) ([]finding.Deleted, error) {
+		return a.Finding.DeletedRuns(x.Context(), x.Caller, after(last, func(d *finding.Deleted) ids.Run { return d.ID }), exportPage)
+	}, func(d finding.Deleted) error { e.item(runsapi.DeletedOut(d)); return nil })
+	e.favorites()
 	paged(e, "files", exportPage, func(last *files.Listed) ([]files.Listed, error) {
 		var place files.Place
 		if last != nil {
@@ -264,6 +269,22 @@ func (e *export) everything() {
 	paged(e, "triggers", exportPage, func(last *schedules.Trigger) ([]schedules.Trigger, error) {
 		return a.Schedules.AllTriggers(x.Context(), x.Caller, after(last, func(t *schedules.Trigger) ids.Trigger { return t.ID }), exportPage)
 	}, func(t schedules.Trigger) error { e.item(schedulesapi.TriggerOut(t)); return nil })
+}
+
+// favorites writes those of whoever exports, and their filters.
+func (e *export) favorites() {
+	marked, err := e.a.Finding.Favorites(e.x.Context(), e.x.Caller)
+	if err == nil {
+		var filters []finding.SavedFilter
+		if filters, err = e.a.Finding.Filters(e.x.Context(), e.x.Caller); err == nil {
+			e.raw(`,"favorites":`)
+			e.value(runsapi.FavoritesOut(marked))
+			list(e, "filters", filters, runsapi.FilterOut)
+		}
+	}
+	if e.err == nil {
+		e.err = err
+	}
 }
 
 // run writes a run with its events, which may be many more than fit a page.

@@ -4,11 +4,17 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/runs/finding"
 )
 
 // ListFavorites answers GET /api/favorites.
 func (a *API) ListFavorites(x *kernel.Exchange) (kernel.Answer, error) {
 	list, err := a.Finding.Favorites(x.Context(), x.Caller)
+	return kernel.Answer{Data: FavoritesOut(list)}, err
+}
+
+// FavoritesOut is favorites as the API shows them.
+func FavoritesOut(list finding.Favorites) api.Favorites {
 	out := api.Favorites{Workflows: make([]string, len(list.Workflows)), Runs: make([]string, len(list.Runs))}
 	for i, id := range list.Workflows {
 		out.Workflows[i] = string(id)
@@ -16,7 +22,7 @@ func (a *API) ListFavorites(x *kernel.Exchange) (kernel.Answer, error) {
 	for i, id := range list.Runs {
 		out.Runs[i] = string(id)
 	}
-	return kernel.Answer{Data: out}, err
+	return out
 }
 
 // AddFavorite answers PUT /api/favorites/{id}.

@@ -29,6 +29,16 @@ func FilterOut(f finding.SavedFilter) api.SavedFilter {
 	return out
 }
 
+// DeletedOut is what is kept of a deleted run, as an export shows it.
+func DeletedOut(d finding.Deleted) api.DeletedRun {
+	out := api.DeletedRun{ID: string(d.ID), StartedFor: kernel.OrNull(string(d.For)), Tags: d.Tags}
+	if !d.At.IsZero() {
+		at := api.At(d.At)
+		out.DeletedAt = &at
+	}
+	return out
+}
+
 // ListFilters answers GET /api/me/filters.
 func (a *API) ListFilters(x *kernel.Exchange) (kernel.Answer, error) {
 	list, err := a.Finding.Filters(x.Context(), x.Caller)

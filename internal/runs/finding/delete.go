@@ -2,6 +2,7 @@ package finding
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -9,12 +10,22 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
+// Deleted is what is kept of a deleted run: by what its cost is counted.
+type Deleted struct {
+	ID   ids.Run
+	For  ids.User // in whose name it started by itself; empty: whoever the ledger names
+	Tags []string
+	At   time.Time // zero: not known
+}
+
 // RunStore deletes runs.
 type RunStore interface {
 	LeanRun(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, error)
 	// DeleteRun deletes a run that has ended with all that it made, unless a run
 	// that has not ended takes something of it.
-	DeleteRun(ctx context.Context, team ids.Team, id ids.Run) error
+	DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) error
+	// DeletedRuns are those after one, by id.
+	DeletedRuns(ctx context.Context, team ids.Team, after ids.Run, limit int) ([]Deleted, error)
 }
 
 // DeleteRun deletes a run that has ended, with its log, events and outputs. What
@@ -30,5 +41,13 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, id ids.Ru
 	if !r.Own(caller) && !caller.May(access.DeleteAnyRun) {
 		return fault.Forbidden("only an admin or owner may delete someone else's run")
 	}
-	return s.runs.DeleteRun(ctx, caller.Team, id)
+	return s.runs.DeleteRun(ctx, caller.Team, id, s.now())
+}
+
+// DeletedRuns is what is kept of deleted runs, by id.
+func (s *Service) DeletedRuns(ctx context.Context, caller access.Caller, after ids.Run, limit int) ([]Deleted, error) {
+	if err := caller.Must(access.ExportTeam); err != nil {
+		return nil, err
+	}
+	return s.runs.DeletedRuns(ctx, caller.Team, after, limit)
 }

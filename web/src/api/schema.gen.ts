@@ -6554,6 +6554,12 @@ export interface components {
             invitations?: components["schemas"]["TeamInvitation"][];
             workflows: components["schemas"]["Workflow"][];
             runs: components["schemas"]["ExportedRun"][];
+            /** @description What is kept of runs that were deleted. */
+            deletedRuns?: components["schemas"]["DeletedRun"][];
+            /** @description Those of whoever exports. */
+            favorites?: components["schemas"]["Favorites"];
+            /** @description Saved by whoever exports. */
+            filters?: components["schemas"]["SavedFilter"][];
             files: components["schemas"]["File"][];
             usage: components["schemas"]["UsageEvent"][];
             invoices: components["schemas"]["Invoice"][];
@@ -6580,6 +6586,15 @@ export interface components {
              * @constant
              */
             complete: true;
+        };
+        /** @description By what the cost of a deleted run is counted, beside the ledger. */
+        DeletedRun: {
+            id: string;
+            /** @description In whose name it started by itself. */
+            startedFor?: string;
+            tags: string[];
+            /** Format: date-time */
+            deletedAt?: string;
         };
         ExportedRun: components["schemas"]["Run"] & {
             events: components["schemas"]["RunEvent"][];

@@ -3432,6 +3432,23 @@ class RoomToken(Model):
     expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
 
 
+class DeletedRun(Model):
+    """
+    By what the cost of a deleted run is counted, beside the ledger.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    started_for: Annotated[str | None, Field(alias='startedFor')] = None
+    """
+    In whose name it started by itself.
+    """
+    tags: list[str]
+    deleted_at: Annotated[AwareDatetime | None, Field(alias='deletedAt')] = None
+
+
 class EraseTeam(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4904,6 +4921,18 @@ class TeamExport(Model):
     """
     workflows: list[Workflow]
     runs: list[ExportedRun]
+    deleted_runs: Annotated[list[DeletedRun] | None, Field(alias='deletedRuns')] = None
+    """
+    What is kept of runs that were deleted.
+    """
+    favorites: Favorites | None = None
+    """
+    Those of whoever exports.
+    """
+    filters: list[SavedFilter] | None = None
+    """
+    Saved by whoever exports.
+    """
     files: list[File]
     usage: list[UsageEvent]
     invoices: list[Invoice]
