@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The key of an embedded installation is changed by one command: accounts,
@@ -50,10 +51,14 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 	token := s.want(200, "POST", "/auth/token", "", "Cookie", cookie)["token"].(string)
 	w := s.workflow(token, `{"nodes":[{"id":"a","secrets":["TOKEN"],"command":"[ \"$SECRET_TOKEN\" = 'the value of it' ]"}]}`)
 	body := `{"workflowId":"` + w + `"}`
-	await(t, "the executor", func() bool {
-		status, _, _ := s.call("POST", "/api/runs", body, "Authorization", bearer(token))
+	var status int
+	var answer map[string]any
+	if !waittest.Until(func() bool {
+		status, answer, _ = s.call("POST", "/api/runs", body, "Authorization", bearer(token))
 		return status == 202
-	})
+	}) {
+		t.Fatalf("no run is accepted: %d, %v\n%s", status, answer, s.log)
+	}
 	if r := s.ended(token, s.run(token, body)); r["status"] != "completed" {
 		t.Errorf("%v", r["errorMessage"])
 	}

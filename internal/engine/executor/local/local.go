@@ -65,7 +65,6 @@ type Driver struct {
 	groups  *groups
 	machine capacity
 	gpus    int
-	problem string // why nothing can start; empty when all is well
 	root    string // names the system that tasks find around them
 
 	ctx    context.Context // ends when the driver is closed, or its server ends
@@ -77,6 +76,7 @@ type Driver struct {
 
 	mu         sync.Mutex
 	closed     bool
+	problem    string              // why nothing can start; empty when all is well
 	outdated   bool                // the shim is of an earlier build: it only finishes what it has
 	attempts   map[string]*attempt // by the names of their folders
 	queue      []*attempt          // in order of arrival
@@ -101,7 +101,7 @@ var (
 	_ executor.Meter   = (*Driver)(nil)
 )
 
-// New finds out what the machine can do, tries its sandbox once and adopts the
+// New finds out what the machine can do, tries its sandbox and adopts the
 // attempts that an earlier server left in the folder. The caller closes it;
 // when ctx ends, it waits no longer for a shim that does not answer.
 func New(ctx context.Context, c Config) (*Driver, error) {
@@ -132,11 +132,12 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	d.box, err = newBox(c, folder, d.shim, d.running == 0)
 	// Behind an outdated shim a try would have to wait for tasks to end.
 	if err == nil && !(d.outdated && d.running > 0) {
-		err = d.probe(ctx)
+		if err = d.probe(ctx); err != nil {
+			d.log.Warn("a task could not be isolated; it is tried again", slog.Any("error", err))
+			go d.probeUntilItWorks()
+		}
 	}
-	if err != nil {
-		d.problem = problem(err)
-	}
+	d.setProblem(err)
 	return d, nil
 }
 
@@ -158,8 +159,9 @@ const noEnvironments = "an environment needs the sandbox, and this server runs i
 // Capabilities are those of the machine, and why nothing can start if nothing
 // can.
 func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
+	problem := d.whyNothingStarts()
 	c := executor.Capabilities{
-		Ready: d.problem == "", Problem: d.problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
+		Ready: problem == "", Problem: problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}
 	if !d.box.isSandbox() {

@@ -1,11 +1,9 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -92,47 +90,4 @@ func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 	var err error
 	l.Metadata, err = a.metadata()
 	return l, err
-}
-
-// probe runs a command that does nothing, the way every other will be.
-func (d *Driver) probe(ctx context.Context) error {
-	if !d.box.isSandbox() {
-		return nil
-	}
-	s := executor.Spec{
-		Key:   executor.Key{Run: "try"},
-		Fence: "try", Interpreter: "sh", Command: "exit 42", Timeout: 20 * time.Second,
-	}
-	s.Dir = d.dir(s.Key.Folder())
-	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	changes := d.Watch(ctx)
-	h, err := d.Submit(ctx, s)
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(s.Dir))
-	}
-	for seen := range changes {
-		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(probeResult(seen), d.Release(ctx, h))
-		}
-	}
-	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), h, 0))
-}
-
-func probeResult(s executor.Status) error {
-	switch {
-	case s.Exit != nil && s.Exit.StartFailed != "":
-		return errors.New(s.Exit.StartFailed)
-	case s.Exit == nil || s.Exit.Code != 42:
-		return errors.New("a command that does nothing did not come back from the sandbox")
-	}
-	return nil
-}
-
-func problem(err error) string {
-	return "tasks cannot be isolated on this machine (" + err.Error() +
-		"); install bubblewrap and allow it user namespaces, or ask for --sandbox none and trust every task"
 }

@@ -15,6 +15,13 @@ import (
 
 // Submit queues an attempt, and starts it when it is its turn.
 func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+	if problem := d.whyNothingStarts(); problem != "" {
+		return executor.Handle{}, fault.Unavailable("%s", problem).WithCode("no_sandbox")
+	}
+	return d.submit(s)
+}
+
+func (d *Driver) submit(s executor.Spec) (executor.Handle, error) {
 	if err := d.check(s); err != nil {
 		return executor.Handle{}, err
 	}
@@ -27,8 +34,6 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 
 func (d *Driver) check(s executor.Spec) error {
 	switch {
-	case d.problem != "":
-		return fault.Unavailable("%s", d.problem).WithCode("no_sandbox")
 	case filepath.Clean(s.Dir) != d.dir(s.Key.Folder()):
 		return fault.Invalid("the folder of an attempt must be %s", d.dir(s.Key.Folder()))
 	case s.Interpreter == "" || s.Fence == "":
