@@ -17,6 +17,7 @@ type EnvironmentSettings struct {
 	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
 	PipIndexURL      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Without one nothing is built." group:"tasks"`
 	CondaChannels    []string `help:"Channels that conda packages come from, and no others, by address; its last word is the channel's name. Their installer comes from --pip-index-url." group:"tasks"`
+	PythonMirror     string   `help:"Mirror of python-build-standalone's releases that versions of Python come from which the machine lacks. Without one there are only the machine's own." group:"tasks"`
 }
 
 // Open opens the cache of environments; size reads how large it may be.
@@ -24,7 +25,7 @@ func (s EnvironmentSettings) Open(c environments.Config, sandbox string, size fu
 	if c.MaxTotal, err = size(s.EnvironmentCache); err != nil {
 		return nil, err
 	}
-	c.Off, c.Indexes, c.Channels = s.Environments == "off" || sandbox == "none", s.PipIndexURL, s.CondaChannels
+	c.Off, c.Indexes, c.Channels, c.PythonMirror = s.Environments == "off" || sandbox == "none", s.PipIndexURL, s.CondaChannels, s.PythonMirror
 	return environments.Open(c)
 }
 
@@ -38,5 +39,5 @@ func (s EnvironmentSettings) Check(ctx context.Context, sandbox string, allowPri
 	if sandbox == "none" {
 		return errors.New("--sandbox none: nodes with an `environment` are refused")
 	}
-	return environments.Check(ctx, environments.Config{Off: s.Environments == "off", Indexes: s.PipIndexURL, Channels: s.CondaChannels, AllowPrivate: allowPrivate})
+	return environments.Check(ctx, environments.Config{Off: s.Environments == "off", Indexes: s.PipIndexURL, Channels: s.CondaChannels, PythonMirror: s.PythonMirror, AllowPrivate: allowPrivate})
 }

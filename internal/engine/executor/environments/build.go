@@ -126,9 +126,8 @@ func (b *build) resolve(ctx context.Context) error {
 	}
 	step := step{
 		files: map[string]string{wishesFile: strings.Join(spec.Pip, "\n") + "\n"},
-		env:   map[string]string{"PYTHON_VERSION": spec.Python},
-		script: `python=$("$UV" python find --system ${PYTHON_VERSION:+"$PYTHON_VERSION"})
-"$python" -I -S -c 'import sys; print("%d.%d" % sys.version_info[:2])' >` + pythonFile + `
+		env:   b.store.pythonSettings(spec.Python, ""),
+		script: findPython + `"$python" -I -S -c 'import sys; print("%d.%d" % sys.version_info[:2])' >` + pythonFile + `
 $RELAY "$UV" pip compile --python "$python" --only-binary :all: --generate-hashes --no-header --no-annotate --quiet --output-file ` + lockFile + ` "$INPUTS/` + wishesFile + `"`,
 	}
 	return b.run(ctx, step, func(work string) error {
@@ -156,14 +155,13 @@ func (b *build) keepLock(ctx context.Context, text string) error {
 // install makes the folder of an environment. Only files whose hashes are in the
 // lock get into it. Compiling reads them with an interpreter of the machine that
 // has not been told of the folder, so that nothing in it is run.
-func (b *build) install(ctx context.Context, lock environment.Lock, to string) (m meta, err error) {
+func (b *build) install(ctx context.Context, lock environment.Lock, to, prefix string) (m meta, err error) {
 	step := step{
 		files: map[string]string{lockFile: lock.String()},
-		env:   map[string]string{"PYTHON_VERSION": lock.Python},
-		script: `python=$("$UV" python find --system "$PYTHON_VERSION")
-"$UV" venv --relocatable --quiet --python "$python" ` + buildFolder + `
+		env:   b.store.pythonSettings(lock.Python, prefix),
+		script: findPython + `"$UV" venv --relocatable --quiet --python "$python" ` + buildFolder + `
 $RELAY "$UV" pip install --python ` + buildFolder + ` --require-hashes --no-deps --only-binary :all: --requirement "$INPUTS/` + lockFile + `"
-"$python" -I -S -m compileall -q -j 0 --invalidation-mode unchecked-hash ` + buildFolder + `/lib >/dev/null 2>&1 || true`,
+"$python" -I -S -m compileall -q -j 0 --invalidation-mode unchecked-hash ` + buildFolder + `/lib >/dev/null 2>&1 || true` + keepPython,
 	}
 	m.Lock = lock.String()
 	err = b.run(ctx, step, func(work string) error {

@@ -90,6 +90,9 @@ func (s *Store) python(ctx context.Context, version string) (string, error) {
 		return strings.TrimSpace(string(out)), err
 	}
 	path, err := ask(uv, "python", "find", "--system", version)
+	if err != nil && s.PythonMirror != "" {
+		return "of the mirror", nil
+	}
 	if err != nil {
 		return "", failure("the server has no Python %s for the tool for conda packages: %s", version, err)
 	}
@@ -110,7 +113,7 @@ func (b *build) tool(ctx context.Context) (path string, release func(), err erro
 	release, err = b.store.tools.Hold(ctx, name, new(meta), func(ctx context.Context, dir string) (any, error) {
 		// Others may wait for it for longer than this build goes on.
 		alone := &build{store: b.store, team: b.team, unseen: true}
-		return alone.install(ctx, condaTool, filepath.Join(dir, treeFolder))
+		return alone.install(ctx, condaTool, filepath.Join(dir, treeFolder), taskPrefix)
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("the tool for conda packages (%s %s) cannot be installed: %w", condaTool.Packages[0].Name, condaTool.Packages[0].Version, err)
@@ -271,10 +274,10 @@ func (s *Store) prefix(name string) string {
 	return taskPrefix
 }
 
-// nameOf is the name of what is built from a lock. Conda packages are built for
-// one place.
+// nameOf is the name of what is built from a lock. Conda packages, and interpreters
+// of the mirror, are built for one place.
 func (s *Store) nameOf(lock environment.Lock, digest string) string {
-	if isConda(lock) && s.InPlace {
+	if s.InPlace && (isConda(lock) || s.PythonMirror != "") {
 		return treeName(digest + " " + s.Folder)
 	}
 	return treeName(digest)

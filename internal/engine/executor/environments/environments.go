@@ -52,6 +52,7 @@ type Config struct {
 	UV           string   // empty: the one on the PATH
 	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: nothing is built
 	Channels     []string // of conda packages, by address; empty: there are none
+	PythonMirror string   // of interpreters that the machine lacks; empty: there is none
 	AllowPrivate bool     // indexes and channels in private networks
 	InPlace      bool     // tasks find environments where they are kept, not at a place of the sandbox
 
@@ -81,6 +82,7 @@ type Store struct {
 	tools    *treecache.Cache
 	runner   *oneshot.Runner
 	index    *index
+	added    step // by tests, to each step
 	channels *channels.Channels
 
 	mu    sync.Mutex
@@ -112,7 +114,7 @@ func Open(c Config) (s *Store, err error) {
 		c.Time = defaultTime
 	}
 	s = &Store{Config: c, slots: map[ids.Team]chan struct{}{}}
-	if s.index, err = newIndex(c.Indexes, c.AllowPrivate); err != nil {
+	if s.index, err = newIndex(c.Indexes, c.PythonMirror, c.AllowPrivate); err != nil {
 		return nil, err
 	}
 	if s.channels, err = channels.New(c.Channels, c.AllowPrivate); err != nil {
@@ -177,7 +179,7 @@ func Check(ctx context.Context, c Config) error {
 	if problem := s.Problem(); problem != "" {
 		return errors.New(problem)
 	}
-	x, err := newIndex(c.Indexes, c.AllowPrivate)
+	x, err := newIndex(c.Indexes, c.PythonMirror, c.AllowPrivate)
 	if err != nil {
 		return err
 	}
@@ -260,7 +262,7 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 			if to := filepath.Join(dir, treeFolder); isConda(lock) {
 				known, err = b.installConda(ctx, lock, to, t.store.prefix(name))
 			} else {
-				known, err = b.install(ctx, lock, to)
+				known, err = b.install(ctx, lock, to, t.store.prefix(name))
 			}
 			return err
 		})

@@ -27,7 +27,8 @@ import (
 type index struct {
 	bases  []*url.URL
 	client *http.Client
-	key    []byte // signs the addresses of files
+	key    []byte   // signs the addresses of files
+	mirror *url.URL // of interpreters; nil: there is none
 }
 
 const (
@@ -37,8 +38,11 @@ const (
 	wantPages = jsonPage + ", application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 )
 
-func newIndex(bases []string, allowPrivate bool) (*index, error) {
-	x := &index{client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: fewRedirects}, key: []byte(rand.Text())}
+func newIndex(bases []string, mirror string, allowPrivate bool) (x *index, err error) {
+	x = &index{client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: fewRedirects}, key: []byte(rand.Text())}
+	if x.mirror, err = parseMirror(mirror); err != nil {
+		return nil, err
+	}
 	for _, text := range bases {
 		u, err := url.Parse(strings.TrimSuffix(text, "/") + "/")
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -67,7 +71,7 @@ func (x *index) reach(ctx context.Context) (err error) {
 			err = errors.Join(err, fmt.Errorf("%s: %w", base.Redacted(), pageErr))
 		}
 	}
-	return err
+	return errors.Join(err, x.reachMirror(ctx))
 }
 
 // handler answers one build, which may fetch so many bytes.
@@ -76,6 +80,7 @@ func (x *index) handler(most int64) http.Handler {
 	left.Store(most)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /simple/{name}/", x.servePage)
+	mux.HandleFunc("GET /python/{release}/{file}", func(w http.ResponseWriter, r *http.Request) { x.servePython(w, r, left) })
 	mux.HandleFunc("GET /files/{mac}/{url}/{name}", func(w http.ResponseWriter, r *http.Request) { x.serveFile(w, r, left) })
 	return mux
 }

@@ -3,10 +3,12 @@ package environments
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
@@ -23,7 +25,7 @@ func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
 	x.AddLink("one", "ftp://127.0.0.1/one-3.0-py3-none-any.whl", nil)
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another server is asked") }))
 	t.Cleanup(secret.Close)
-	view, err := newIndex([]string{strings.Replace(x.URL, "http://", "http://user:password@", 1)}, true)
+	view, err := newIndex([]string{strings.Replace(x.URL, "http://", "http://user:password@", 1)}, "", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,5 +90,57 @@ func TestPagesAreReadInBothForms(t *testing.T) {
 	}
 	if _, err := readJSON([]byte("no")); err == nil {
 		t.Error("nonsense is read")
+	}
+}
+
+func TestAMirrorGivesInterpretersAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	mirror := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if user, password, _ := r.BasicAuth(); user != "ada" || password != "word" {
+			t.Errorf("%s is asked for by %q", r.RequestURI, user)
+		}
+	}))
+	t.Cleanup(mirror.Close)
+	for _, wrong := range []string{"mirror", "file:///etc", "https:///x", "https://mirror.example/x?token=1"} {
+		if _, err := newIndex(nil, wrong, true); err == nil || !strings.Contains(err.Error(), "--python-mirror") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	address := strings.Replace(mirror.URL, "http://", "http://ada:word@", 1)
+	without, err := newIndex(nil, "", true)
+	with, withErr := newIndex(nil, address, true)
+	private, privateErr := newIndex(nil, address, false)
+	if err := errors.Join(err, withErr, privateErr); err != nil {
+		t.Fatal(err)
+	}
+	const python = "/python/20260101/cpython-3.12.1%2B20260101-x.tar.gz"
+	for _, tt := range []struct {
+		view *index
+		path string
+		want int
+	}{
+		{with, python, 200},
+		{without, python, 404},
+		{private, python, 502},
+		{with, "/python/20260101/pypy-3.12.1-x.tar.gz", 404},
+		{with, "/python/20260101/cpython-3.12.1.tar.gz.sh", 404},
+		{with, "/python/2026/cpython-3.12.1-x.tar.gz", 404},
+		{with, "/python/20260101/..%2f..%2fcpython-3.12.1-x.tar.gz", 404},
+		{with, "/python/20260101/cpython-3.12.1%2f..%2f..%2fx.tar.gz", 404},
+	} {
+		w := httptest.NewRecorder()
+		before := asked.Load()
+		tt.view.handler(1<<20).ServeHTTP(w, httptest.NewRequest(http.MethodGet, tt.path, nil))
+		if w.Code != tt.want || (asked.Load() > before) != (tt.want == 200) {
+			t.Errorf("%s is %d, want %d", tt.path, w.Code, tt.want)
+		}
+	}
+	if err := errors.Join(with.reach(t.Context()), without.reach(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := private.reach(t.Context()); err == nil || strings.Contains(err.Error(), "word") {
+		t.Errorf("one in a private network: %v", err)
 	}
 }

@@ -58,9 +58,10 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			spec.Timeout, spec.AbandonAfter = s.Time, s.Time+10*oneshot.Grace
 			spec.Env = maps.Clone(uvSettings)
 			maps.Copy(spec.Env, st.env)
+			maps.Copy(spec.Env, s.added.env)
 			spec.Env["INPUTS"], spec.Env["UV"] = seen.Inputs, path.Join(seen.Inputs, uvProgram)
 			spec.Env["UV_CACHE_DIR"] = path.Join(seen.Work, ".cache")
-			if err := stageFiles(spec.Places().Inputs, st.files); err != nil {
+			if err := errors.Join(stageFiles(spec.Places().Inputs, st.files), stageFiles(spec.Places().Inputs, s.added.files)); err != nil {
 				return err
 			}
 			spec.Command = "set -eu\n" + st.script
