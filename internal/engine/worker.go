@@ -122,7 +122,7 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 	}
 	defer release()
 	began := e.leases.ClaimStart()
-	c := admission.Claim{Owner: e.Owner, Host: e.Host, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), Total: total, Most: most, Lacks: e.Programs.Missing(), Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
 		e.logError(ctx, "cannot claim runs", err)

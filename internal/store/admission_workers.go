@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -47,7 +48,7 @@ const mostAhead = "1000"
 
 // QueueState is what decides over the waiting of a team's queued runs.
 func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (runs.QueueState, error) {
-	q := runs.QueueState{Ahead: map[ids.Run]int{}}
+	q := runs.QueueState{Ahead: map[ids.Run]int{}, Launches: map[ids.Run]pipeline.Engine{}}
 	var err error
 	if q.Workers, err = db.Workers(ctx, now); err != nil {
 		return q, err
@@ -63,11 +64,12 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 		_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
 			var id ids.Run
 			var n int
-			err := r.Scan((*string)(&id), &n)
-			q.Ahead[id] = n
+			var launched pipeline.Engine
+			err := r.Scan((*string)(&id), &n, (*string)(&launched))
+			q.Ahead[id], q.Launches[id] = n, launched
 			return err
 		}, `
-			SELECT q.id, (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.status = 'queued' AND r.executor = q.executor AND r.id < q.id LIMIT `+mostAhead+`) older)
+			SELECT q.id, (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.status = 'queued' AND r.executor = q.executor AND r.id < q.id LIMIT `+mostAhead+`) older), `+launchedEngine("q")+`
 			FROM runs q WHERE q.status = 'queued' AND q.id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
 		return err
 	})

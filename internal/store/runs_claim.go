@@ -69,6 +69,9 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 	if c.Orphans {
 		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 	}
+	for _, e := range c.Lacks {
+		whose += ` AND NOT ` + launches(e)
+	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
 		var needs string
 		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy, &w.used, &w.at)

@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -51,6 +54,46 @@ func TestARunThatIsCancelledMeanwhileIsNotTaken(t *testing.T) {
 		}
 		if got := <-answers; got.err != nil || len(got.Runs) != 0 {
 			t.Errorf("it was taken: %+v, %v", got.Runs, got.err)
+		}
+	})
+}
+
+// A worker that lacks an engine passes its pipelines by, however many there are, and
+// finds what is behind them.
+func TestAWorkerWithoutTheEngineLeavesAPipelineToAnother(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		made := func(needs ...admission.Need) ids.Run {
+			t.Helper()
+			r := newRun(team)
+			r.Needs = needs
+			if err := db.SubmitRun(ctx, r, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			return r.ID
+		}
+		engine := admission.Need{Kind: admission.Engine, Ref: string(pipeline.Snakemake)}
+		for range admission.LineLength {
+			made(engine)
+		}
+		named := made(admission.Need{Kind: admission.Image, Ref: `{"kind":"engine","ref":"snakemake"}`})
+		plain := made()
+		lacks := claim("without w", 100)
+		lacks.Lacks = []pipeline.Engine{pipeline.Snakemake}
+		got, err := db.ClaimRuns(ctx, lacks, august, august.Add(time.Minute))
+		if err != nil || len(got.Runs) != 2 || got.Runs[0].ID != named || got.Runs[1].ID != plain {
+			t.Fatalf("without the engine it takes %d runs, %v", len(got.Runs), err)
+		}
+		has := claim("with w", 100)
+		has.Lacks, has.Prepares = []pipeline.Engine{pipeline.Nextflow}, true // and an engine is nothing to fetch
+		if got, err = db.ClaimRuns(ctx, has, august, august.Add(time.Minute)); err != nil || len(got.Runs) != admission.LineLength {
+			t.Fatalf("with it, %d runs, %v", len(got.Runs), err)
+		}
+		waiting := made(engine)
+		state, err := db.QueueState(ctx, team, []ids.Run{waiting}, august)
+		if err != nil || state.Launches[waiting] != pipeline.Snakemake {
+			t.Errorf("it waits as %+v, %v", state.Launches, err)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/offers"
@@ -26,7 +27,25 @@ func readNeeds(text string, run *admission.Candidate) error {
 	if text == "" {
 		return nil
 	}
-	return json.Unmarshal([]byte(text), &run.Needs)
+	err := json.Unmarshal([]byte(text), &run.Needs)
+	run.Needs = admission.Fetched(run.Needs)
+	return err
+}
+
+// launches finds runs that launch a pipeline of an engine, by what writeNeeds wrote
+// of it. A reference in there cannot look like that: its quotes are escaped.
+func launches(e pipeline.Engine) string {
+	text := writeNeeds([]admission.Need{{Kind: admission.Engine, Ref: string(e)}})
+	return `needs LIKE '%` + strings.Trim(text, "[]") + `%'`
+}
+
+// launchedEngine is the engine whose pipeline a run launches; empty: none.
+func launchedEngine(column string) string {
+	cases := "CASE"
+	for _, e := range pipeline.Engines {
+		cases += ` WHEN ` + column + `.` + launches(e) + ` THEN '` + string(e) + `'`
+	}
+	return cases + ` ELSE '' END`
 }
 
 // prepare hands a worker the runs for which it is to fetch what they need, and

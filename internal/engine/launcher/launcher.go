@@ -57,6 +57,16 @@ func (p Programs) Engines() string {
 	return strings.Join(list, " ")
 }
 
+// Missing are the engines that were not found.
+func (p Programs) Missing() (list []pipeline.Engine) {
+	for _, e := range pipeline.Engines {
+		if _, ok := p.found[e]; !ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 func find(e pipeline.Engine, folder string) (Program, error) {
 	p := Program{folder: folder, call: "bin/" + string(e)}
 	if folder == "" {

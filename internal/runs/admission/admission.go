@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
 // Claim is a worker that asks for runs.
@@ -22,6 +23,8 @@ type Claim struct {
 
 	Total credits.Size // what its executor has in all
 	Most  int          // runs
+
+	Lacks []pipeline.Engine // whose pipelines its tasks cannot launch
 
 	Prepares  bool             // it fetches what runs need before they start
 	Preparing map[ids.Run]bool // those it does that for; true once all is there

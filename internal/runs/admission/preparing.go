@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
 // Need is something that must be on a worker before a run takes capacity there.
@@ -20,6 +21,7 @@ const (
 	Image       Kind = "image"
 	Environment Kind = "environment" // its Ref is what was asked for
 	Inputs      Kind = "inputs"      // from elsewhere; its Ref is the team
+	Engine      Kind = "engine"      // of pipelines, its Ref: nobody fetches it, a worker has it or not
 )
 
 // maxRef is how long a reference may be: it is read with every queued run. What
@@ -33,8 +35,8 @@ const (
 	maxPreparedTeam = 4
 )
 
-// NeedsOf is what the nodes need that can start first. What others need is
-// fetched while the run goes.
+// NeedsOf is what the nodes need that can start first, and the engines that any
+// of them launches. What others need is fetched while the run goes.
 func NeedsOf(g *graph.Graph) (needs []Need) {
 	for _, n := range g.Order() {
 		need, ok := needOf(n)
@@ -42,7 +44,18 @@ func NeedsOf(g *graph.Graph) (needs []Need) {
 			needs = append(needs, need)
 		}
 	}
+	for _, n := range g.Order() {
+		need := Need{Kind: Engine, Ref: string(pipeline.LaunchedBy(n))}
+		if need.Ref != "" && !slices.Contains(needs, need) {
+			needs = append(needs, need)
+		}
+	}
 	return needs
+}
+
+// Fetched are the needs that a worker fetches.
+func Fetched(needs []Need) []Need {
+	return slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.Kind == Engine })
 }
 
 func needOf(n *graph.Node) (need Need, ok bool) {

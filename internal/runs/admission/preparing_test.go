@@ -62,11 +62,15 @@ func TestARunIsPreparedBeforeItTakesRoom(t *testing.T) {
 func TestWhatTheFirstNodesNeed(t *testing.T) {
 	t.Parallel()
 	g, problems := graph.Parse([]byte(`{"nodes":[{"id":"a","command":"true","image":"one"},{"id":"b","command":"true","image":"one"},
-		{"id":"c","command":"true"},{"id":"d","command":"true","image":"two"}],"edges":[{"id":"e","source":"c","target":"d"}]}`))
+		{"id":"c","command":"true"},{"id":"d","command":"true","image":"two"},
+		{"id":"p","command":"$SNAKEMAKE_PROGRAM"},{"id":"q","command":"$SNAKEMAKE_PROGRAM -n"}],"edges":[{"id":"e","source":"c","target":"d"},{"id":"f","source":"c","target":"q"}]}`))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if got := NeedsOf(g); fmt.Sprint(got) != "[{image one}]" {
+	if got := Fetched(NeedsOf(g)); fmt.Sprint(got) != "[{image one}]" {
+		t.Errorf("%v are fetched", got)
+	}
+	if got := NeedsOf(g); fmt.Sprint(got) != "[{image one} {engine snakemake}]" {
 		t.Errorf("%v", got)
 	}
 }

@@ -99,7 +99,7 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 			}
 		case w.Size.GPU > o.Size.GPU:
 			gpu = true
-		case w.Launches != "" && !slices.Contains(strings.Fields(o.Launches), string(w.Launches)):
+		case !o.launches(w.Launches):
 			noEngine = true
 		case w.Environments && o.NoEnvironments:
 			bare = true
@@ -148,6 +148,12 @@ func (w Worker) rank(want Wanted) int {
 		return 1
 	}
 	return 0
+}
+
+// launches reports whether a worker's tasks can launch pipelines of an engine; those
+// of none always.
+func (w Worker) launches(e pipeline.Engine) bool {
+	return e == "" || slices.Contains(strings.Fields(w.Launches), string(e))
 }
 
 func (w Worker) pricePercent() int {

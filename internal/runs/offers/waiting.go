@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
@@ -46,6 +47,8 @@ type QueueState struct {
 
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
 	Fetched   map[ids.Run]Fetched    // how far it is with their inputs
+
+	Launches map[ids.Run]pipeline.Engine // whose pipelines they are
 }
 
 // Queued is a run that waits.
@@ -66,6 +69,8 @@ func (q QueueState) Why(r Queued) *Waiting {
 		case r.Executor != "" && w.Executor != r.Executor:
 		case w.Problem != "":
 			problem = w.Problem
+		case !w.launches(q.Launches[r.ID]):
+			problem = "no worker that is running has " + q.Launches[r.ID].Title()
 		case w.Draining:
 			problem = draining
 		case w.DiskLow:
