@@ -14,9 +14,11 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
+	"github.com/millrace/millrace/internal/environments"
 )
 
 //go:embed conda.py
@@ -74,6 +76,27 @@ func (s *Store) noConda(channels []string) string {
 		}
 	}
 	return ""
+}
+
+// allowed is an error about a lock with packages of channels that are not the
+// operator's any more, whether or not they are still here.
+func (t Team) allowed(ctx context.Context, spec environment.Spec, lock environment.Lock) error {
+	if !isConda(lock) {
+		return nil
+	}
+	problem := t.store.noConda(lock.Channels())
+	if problem == "" {
+		return nil
+	}
+	problem += ". The lock of this environment was made with other channels: change its list of packages, or its lock, to have others chosen"
+	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	if err != nil && !fault.Is(err, fault.KindNotFound) {
+		return err
+	}
+	if err := t.record(ctx, known, spec, lock, environments.Failed, problem); err != nil {
+		return err
+	}
+	return fault.Unavailable("%s", problem).WithCode("environment_failed")
 }
 
 // python is the machine's interpreter that uv finds in a sandbox: what links to

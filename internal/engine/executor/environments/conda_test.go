@@ -145,3 +145,67 @@ func TestTheFirstChannelThatHasAPackageIsTheOnlyOne(t *testing.T) {
 		t.Error("a newer version of the second channel is taken")
 	}
 }
+
+func TestWhatAChannelHasIsFetchedOnce(t *testing.T) {
+	t.Parallel()
+	c := channeltest.New(t, "own")
+	addGreeter(c)
+	f := openConda(t, nil, c)
+	for _, name := range []string{"word", "greeter"} {
+		if _, err := f.For("a").Resolve(t.Context(), conda(name).Canonical()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := c.Sent("noarch/repodata.json"); sent != 1 {
+		t.Errorf("it was sent %d times", sent)
+	}
+	c.Add(channeltest.Package{Name: "later", Version: "1.0", Python: true})
+	if _, err := f.For("a").Resolve(t.Context(), conda("later").Canonical()); err != nil {
+		t.Error("what came later is not found: ", err)
+	}
+}
+
+// What the operator takes away is neither fetched nor used any more, and the author
+// is told which channel it is.
+func TestALockOfAChannelThatWasTakenAwayIsRefused(t *testing.T) {
+	t.Parallel()
+	taken, left := channeltest.New(t, "taken"), channeltest.New(t, "left")
+	taken.Add(channeltest.Package{Name: "word", Version: "1.0"})
+	left.Add(channeltest.Package{Name: "other", Version: "1.0"})
+	f := openConda(t, nil, taken, left)
+	spec := conda("word") // of whichever channel
+	if _, err := f.root(t, "a", spec); err != nil {
+		t.Fatal(err)
+	}
+	known, err := f.records.EnvironmentBuild(t.Context(), "a", spec.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := len(taken.Asked())
+	for name, change := range map[string]func(*build.Config){
+		"still here":  func(c *build.Config) { c.Folder = f.folder },
+		"not here":    func(*build.Config) {},
+		"no channels": func(c *build.Config) { c.Channels = nil },
+	} {
+		later := openConda(t, func(c *build.Config) { c.Records = f.records; change(c) }, left)
+		for _, s := range []environment.Spec{spec, {Lock: known.Lock}} {
+			_, err := later.root(t, "a", s)
+			if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), "lock of this environment") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if name != "no channels" && !strings.Contains(err.Error(), `channel "taken": its operator allows left.`) {
+				t.Errorf("%s: it does not say which: %v", name, err)
+			}
+			if seen, recordErr := f.records.EnvironmentBuild(t.Context(), "a", s.Key()); recordErr != nil || seen.State != environments.Failed || seen.Error != err.Error() || seen.Lock == "" {
+				t.Errorf("%s: it is known as %+v, %v", name, seen, recordErr)
+			}
+		}
+	}
+	if now := taken.Asked(); len(now) > asked {
+		t.Errorf("the channel is asked for %v", now[asked:])
+	}
+	again := openConda(t, func(c *build.Config) { c.Records, c.Folder = f.records, f.folder }, taken, left)
+	if _, err := again.root(t, "a", spec); err != nil {
+		t.Error("once it is allowed again: ", err)
+	}
+}

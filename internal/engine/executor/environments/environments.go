@@ -120,6 +120,9 @@ func Open(c Config) (s *Store, err error) {
 	if s.channels, err = channels.New(c.Channels, c.AllowPrivate); err != nil {
 		return nil, err
 	}
+	if err := s.channels.Keep(filepath.Join(c.Folder, "lists"), c.Log, c.Now); err != nil {
+		return nil, err
+	}
 	if s.tools, err = openTools(c); err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func (s *Store) Close() error { return s.runner.Close() }
 // Clean clears away what killed servers left, and what has not been used for
 // longest beyond MaxTotal.
 func (s *Store) Clean(ctx context.Context) error {
-	return errors.Join(s.runner.Recover(ctx), s.trees.Clean(), s.tools.Clean())
+	return errors.Join(s.runner.Recover(ctx), s.trees.Clean(), s.tools.Clean(), s.channels.Clean())
 }
 
 // Install is how the operator gets the tool that is missing.
@@ -255,6 +258,9 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 	if err != nil {
 		return "", nil, nil, err
 	}
+	if err := t.allowed(ctx, spec, lock); err != nil {
+		return "", nil, nil, err
+	}
 	name := t.store.nameOf(lock, digest)
 	var m meta
 	release, err = t.store.trees.Hold(ctx, name, &m, func(ctx context.Context, dir string) (known any, err error) {
@@ -284,8 +290,12 @@ func (t Team) ready(ctx context.Context, spec environment.Spec, lock environment
 	if err == nil && known.State == environments.Ready || err != nil && !fault.Is(err, fault.KindNotFound) {
 		return err
 	}
-	known.Key, known.Spec, known.State, known.Lock, known.Error, known.UpdatedAt = spec.Key(), spec.Canonical(), environments.Ready, lock.String(), "", t.store.Now()
-	_, err = t.store.Records.SaveEnvironmentBuild(ctx, t.team, known)
+	return t.record(ctx, known, spec, lock, environments.Ready, "")
+}
+
+func (t Team) record(ctx context.Context, known environments.Build, spec environment.Spec, lock environment.Lock, state environments.State, problem string) error {
+	known.Key, known.Spec, known.State, known.Lock, known.Error, known.UpdatedAt = spec.Key(), spec.Canonical(), state, lock.String(), problem, t.store.Now()
+	_, err := t.store.Records.SaveEnvironmentBuild(ctx, t.team, known)
 	return err
 }
 

@@ -28,6 +28,7 @@ type Channels struct {
 	names  []string // in the operator's order
 	bases  map[string]*url.URL
 	client *http.Client
+	kept   *kept // nil: lists are fetched each time
 }
 
 const (
@@ -82,9 +83,9 @@ func (c *Channels) Has(name string) bool { return c.bases[name] != nil }
 // Reach reports whether the channels answer.
 func (c *Channels) Reach(ctx context.Context) (err error) {
 	for _, name := range c.names {
-		body, _, openErr := c.list(ctx, name, environment.NoPlatform)
+		list, openErr := c.list(ctx, name, environment.NoPlatform)
 		if openErr == nil {
-			openErr = body.Close()
+			openErr = list.Close()
 		}
 		if openErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", name, openErr))
@@ -96,12 +97,13 @@ func (c *Channels) Reach(ctx context.Context) (err error) {
 // errAbsent is about what a channel does not have.
 var errAbsent = errors.New("the channel does not have it")
 
-// open asks a channel, and asks again where that may help.
-func (c *Channels) open(ctx context.Context, channel string, parts ...string) (io.ReadCloser, error) {
+// open asks a channel, and asks again where that may help. What was kept is asked
+// for only where it has changed since: else the answer is http.StatusNotModified.
+func (c *Channels) open(ctx context.Context, known *sent, channel string, parts ...string) (*http.Response, error) {
 	for try := 1; ; try++ {
-		body, passing, err := c.openOnce(ctx, channel, parts...)
+		answer, passing, err := c.openOnce(ctx, known, channel, parts...)
 		if err == nil || !passing || try == tries {
-			return body, err
+			return answer, err
 		}
 		select {
 		case <-time.After(time.Duration(try) * tryAfter):
@@ -112,7 +114,7 @@ func (c *Channels) open(ctx context.Context, channel string, parts ...string) (i
 }
 
 // openOnce reports of an error whether it may pass.
-func (c *Channels) openOnce(ctx context.Context, channel string, parts ...string) (body io.ReadCloser, passing bool, err error) {
+func (c *Channels) openOnce(ctx context.Context, known *sent, channel string, parts ...string) (answer *http.Response, passing bool, err error) {
 	base := c.bases[channel]
 	if base == nil {
 		return nil, false, fmt.Errorf("there is no channel %q", channel)
@@ -121,13 +123,15 @@ func (c *Channels) openOnce(ctx context.Context, channel string, parts ...string
 	if err != nil {
 		return nil, false, err
 	}
-	answer, err := c.client.Do(r)
-	if err != nil {
+	if known != nil {
+		known.ask(r)
+	}
+	if answer, err = c.client.Do(r); err != nil {
 		passing = !errors.Is(err, safedial.ErrPrivate) && !errors.Is(err, errRedirect)
 		return nil, passing, fmt.Errorf("the channel %s cannot be reached: %s", channel, reason(err))
 	}
-	if answer.StatusCode == http.StatusOK {
-		return answer.Body, false, nil
+	if answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusNotModified && known != nil {
+		return answer, false, nil
 	}
 	err = fmt.Errorf("the channel %s answered %s", channel, answer.Status)
 	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone {
@@ -145,30 +149,34 @@ func reason(err error) string {
 }
 
 // list opens what a folder of a channel has, packed or not.
-func (c *Channels) list(ctx context.Context, channel, folder string) (body io.Closer, text io.Reader, err error) {
-	packed, err := c.open(ctx, channel, folder, "repodata.json.zst")
+func (c *Channels) list(ctx context.Context, channel, folder string) (*text, error) {
+	packed, err := c.sent(ctx, channel, folder, "repodata.json.zst")
 	if errors.Is(err, errAbsent) {
-		plain, err := c.open(ctx, channel, folder, "repodata.json")
-		return plain, plain, err
+		plain, err := c.sent(ctx, channel, folder, "repodata.json")
+		return &text{Reader: plain, body: plain}, err
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
-		return nil, nil, errors.Join(err, packed.Close())
+		return nil, errors.Join(err, packed.Close())
 	}
-	return closers{packed, unpacked}, unpacked, nil
+	return &text{Reader: unpacked, body: packed, decoder: unpacked}, nil
 }
 
-type closers struct {
-	body    io.Closer
-	decoder *zstd.Decoder
+// text is what a folder of a channel has, unpacked.
+type text struct {
+	io.Reader
+	body    io.ReadCloser
+	decoder *zstd.Decoder // nil: it was not packed
 }
 
-func (c closers) Close() error {
-	c.decoder.Close()
-	return c.body.Close()
+func (t *text) Close() error {
+	if t.decoder != nil {
+		t.decoder.Close()
+	}
+	return t.body.Close()
 }
 
 // Packages writes what a folder of a channel has, without packages of names that
@@ -177,33 +185,34 @@ func (c closers) Close() error {
 func (c *Channels) Packages(ctx context.Context, channel, folder string, hidden map[string]bool, w io.Writer) (names map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	body, text, err := c.list(ctx, channel, folder)
+	list, err := c.list(ctx, channel, folder)
 	if errors.Is(err, errAbsent) {
 		return rewrite(strings.NewReader("{}"), folder, hidden, w)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close()
-	if names, err = rewrite(text, folder, hidden, w); err != nil {
+	defer list.Close()
+	if names, err = rewrite(list, folder, hidden, w); err != nil {
 		return nil, fmt.Errorf("what the channel %s has cannot be read: %w", channel, err)
 	}
+	list.keep(ctx)
 	return names, nil
 }
 
 // Fetch writes a package of a lock. An error means that what was written is not
 // what the lock says, or more than so many bytes.
 func (c *Channels) Fetch(ctx context.Context, p environment.Locked, most int64, w io.Writer) (size int64, err error) {
-	body, err := c.open(ctx, p.File.Channel, p.File.Folder, p.File.Name)
+	answer, err := c.open(ctx, nil, p.File.Channel, p.File.Folder, p.File.Name)
 	if errors.Is(err, errAbsent) {
 		return 0, fmt.Errorf("the channel %s has no %s any more", p.File.Channel, p.File.Name)
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer body.Close()
+	defer answer.Body.Close()
 	sum := sha256.New()
-	size, err = io.Copy(io.MultiWriter(w, sum), io.LimitReader(body, most+1))
+	size, err = io.Copy(io.MultiWriter(w, sum), io.LimitReader(answer.Body, most+1))
 	switch {
 	case err != nil:
 		return size, fmt.Errorf("%s cannot be fetched: %s", p.File.Name, reason(err))

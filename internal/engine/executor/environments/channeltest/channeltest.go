@@ -38,6 +38,7 @@ type Channel struct {
 	records map[string]map[string]any // by folder and file
 	files   map[string][]byte         // by folder/file
 	asked   []string                  // paths
+	sent    map[string]int            // how often each was sent
 }
 
 // Platform is that of this machine.
@@ -46,7 +47,7 @@ var Platform = environment.Platforms[runtime.GOARCH]
 // New starts a channel that ends with the test.
 func New(t *testing.T, name string) *Channel {
 	t.Helper()
-	c := &Channel{records: map[string]map[string]any{}, files: map[string][]byte{}}
+	c := &Channel{records: map[string]map[string]any{}, files: map[string][]byte{}, sent: map[string]int{}}
 	server := httptest.NewServer(http.StripPrefix("/"+name+"/", http.HandlerFunc(c.serve)))
 	t.Cleanup(server.Close)
 	c.URL = server.URL + "/" + name
@@ -119,6 +120,13 @@ func (c *Channel) Asked() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.asked)
+}
+
+// Sent is how often a path was sent, rather than said to be as it was.
+func (c *Channel) Sent(path string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[path]
 }
 
 func (p Package) index() map[string]any {
@@ -213,5 +221,14 @@ func (c *Channel) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"info": map[string]any{"subdir": folder, "base_url": "https://elsewhere.example/"}, "packages": map[string]any{}, "packages.conda": c.records[folder], "removed": []string{}})
+	list := text(map[string]any{"info": map[string]any{"subdir": folder, "base_url": "https://elsewhere.example/"}, "packages": map[string]any{}, "packages.conda": c.records[folder], "removed": []string{}})
+	sum := sha256.Sum256([]byte(list))
+	tag := `"` + hex.EncodeToString(sum[:]) + `"`
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	c.sent[r.URL.Path]++
+	_, _ = w.Write([]byte(list))
 }
