@@ -23,6 +23,7 @@ func Run(t *testing.T, make Maker) {
 		"the status is the command's own":            statuses,
 		"a signal is not taken for a status":         signals,
 		"a task ends at its timeout":                 timeout,
+		"a task cannot outlive its deadline":         deadline,
 		"a stopped task gets TERM":                   stopped,
 		"what ignores TERM gets KILL":                ignoresTERM,
 		"nothing outlives its task":                  processTree,
@@ -78,6 +79,16 @@ func timeout(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "sleep 600 # dummy: sleep=600s")
 	s.Timeout = 300 * time.Millisecond
 	b.want(t, b.Do(t, s), executor.TimedOut)
+}
+
+func deadline(t *testing.T, b *Fixture, _ Maker) {
+	s := b.Spec(t, `trap '' TERM; while :; do sleep 0.02; done # dummy: sleep=600s ignoreterm`)
+	s.Timeout = 300 * time.Millisecond
+	seen := b.Do(t, s)
+	b.want(t, seen, executor.TimedOut)
+	if seen.Exit.Signal != 9 {
+		t.Errorf("ended by signal %d", seen.Exit.Signal)
+	}
 }
 
 const waitsForTERM = `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done # dummy: print=up sleep=600s`

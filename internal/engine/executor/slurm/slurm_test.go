@@ -134,6 +134,7 @@ func TestSlurm(t *testing.T) {
 			"what Slurm never starts is given up":                    givenUp,
 			"what Slurm cannot start for a while waits":              waitsForPartition,
 			"a task is lost with its machine":                        lostNode,
+			"nothing is lost while the shared folder hangs":          hangingFolder,
 			"a task runs in the container of the site":               contained,
 			"a task goes through a login node":                       loginNode,
 		} {
