@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-same test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -123,6 +123,13 @@ test-python: setup-test build ## Check and test the Python packages against the 
 test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
 	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace && go -C tools/deploy test -count=1 -run Cluster ./...'
+
+# All runs of the mixture, where make test and make test-engines have some of them.
+MIXED ?= 300
+
+test-same: ## Run 300 mixed runs and the examples here, on Slurm and on Kubernetes, and compare what they make; takes half an hour
+	scripts/setup engines
+	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/with-kubernetes scripts/with-slurm go test -vet=off -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/with-uv scripts/attack

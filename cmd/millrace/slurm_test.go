@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // onSlurm starts a server whose tasks run on a real cluster, which sees the
@@ -36,30 +34,6 @@ func (s *server) made(cookie, id string) map[string]string {
 		hashes[fmt.Sprint(o["nodeId"], o["port"], o["index"], o["name"])] = o["sha256"].(string)
 	}
 	return hashes
-}
-
-func TestTheExamplesMakeTheSameOnSlurm(t *testing.T) {
-	t.Parallel()
-	there := onSlurm(t, t.TempDir(), "--data", t.TempDir())
-	here := start(t, "--data", t.TempDir(), "--runs-per-minute", "1000")
-	_, thereCookie, _ := there.signUp("ada")
-	_, hereCookie, _ := here.signUp("ada")
-	folders, err := filepath.Glob("../../examples/*/workflow.json")
-	if err != nil || len(folders) < 8 {
-		t.Fatalf("%d examples, %v", len(folders), err)
-	}
-	for _, path := range folders {
-		dir := filepath.Dir(path)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Parallel()
-			there, here := *there, *here
-			there.t, here.t = t, t
-			got, want := there.made(thereCookie, there.example(thereCookie, dir)), here.made(hereCookie, here.example(hereCookie, dir))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
 }
 
 // A server is killed while its tasks run on the cluster. They go on, the next
