@@ -99,7 +99,7 @@ var parts = []part{
 		return fmt.Sprintf("%s a load, one client of ten leaves and comes back", s.length)
 	}, measureStream},
 	{"engines", enginePeers, engineRows, engineGoals, func(settings) string {
-		return fmt.Sprintf("%d tasks of each a round, in pairs", pairs)
+		return fmt.Sprintf("%d tasks of each a round", pairs)
 	}, measureEngines},
 }
 

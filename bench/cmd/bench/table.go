@@ -118,7 +118,7 @@ func (r *results) goals(w io.Writer, goals []goal) {
 	}
 	fmt.Fprintln(w)
 	for _, g := range goals {
-		if g.peer != "" && !slices.Contains(names, g.peer) {
+		if g.peer != "" && !slices.Contains(names, g.peer) || !r.measured(us, g.op) {
 			continue
 		}
 		value := r.median(us, g.op, g.field)
@@ -131,6 +131,10 @@ func (r *results) goals(w io.Writer, goals []goal) {
 		}
 		fmt.Fprintf(w, "%-8s %6.2f  %s\n", verdict, value, g.label)
 	}
+}
+
+func (r *results) measured(name, op string) bool {
+	return slices.ContainsFunc(r.all, func(m measurement) bool { return m["name"] == name && m["op"] == op })
 }
 
 func (r *results) names() []string {
