@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/millrace/millrace/internal/git/gittest"
 )
 
 // kubernetesHost is this machine as pods see it.
@@ -37,7 +41,7 @@ func kubernetes(t *testing.T) string {
 
 // onKubernetes starts a server whose tasks run on a real cluster, at a port where it
 // was before, or at any.
-func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
+func onKubernetes(t *testing.T, port, data string, more ...string) (s *server, at string) {
 	t.Helper()
 	dir := kubernetes(t)
 	if port == "" {
@@ -52,11 +56,13 @@ func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
 	if err := os.WriteFile(template, []byte(smallPods), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--sign-up", "open", "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
-		"--executor", "kubernetes", "--attempts-url", "http://"+net.JoinHostPort(kubernetesHost, port), "--kubernetes-config", filepath.Join(dir, "kubeconfig"),
+	args := append([]string{
+		"serve", "--listen", "0.0.0.0:" + port, "--public-urls", "http://127.0.0.1:" + port, "--data", data, "--sign-up", "open", "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
+		"--executor", "kubernetes", "--attempts-url", "http://" + net.JoinHostPort(kubernetesHost, port), "--kubernetes-config", filepath.Join(dir, "kubeconfig"),
 		"--kubernetes-image", "localhost/task:1", "--kubernetes-shim-image", "localhost/millrace-attempt:1", "--kubernetes-pod-template", template,
-		"--kubernetes-namespace", "default") // that of rbac.yaml allows no folders of the node
-	s = launch(t, cmd)
+		"--kubernetes-namespace", "default", // that of rbac.yaml allows no folders of the node
+	}, more...)
+	s = launch(t, millrace(t, args...))
 	s.base = "http://127.0.0.1:" + port
 	return s, port
 }
@@ -103,17 +109,49 @@ func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
 	}
 }
 
-// Pods have the software of their image: a run that needs packages beside it is
-// refused before anything is held for it.
+// Pods have the software of their image: that a step needs packages beside it is said
+// when it is saved, and a run of it refused before anything is held.
 func TestAnEnvironmentIsRefusedOnKubernetes(t *testing.T) {
 	t.Parallel()
 	s, _ := onKubernetes(t, "", t.TempDir())
 	_, cookie, _ := s.signUp("ada")
 	s.verify("ada")
-	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","environment":{"pip":["numpy"]},"command":"true"}]}}`, "Cookie", cookie)["id"]
-	e := s.want(409, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","environment":{"pip":["numpy"]},"command":"true"}]}}`, "Cookie", cookie)
+	if said := fmt.Sprint(w["problems"]); !strings.Contains(said, "nodes[0].environment") || !strings.Contains(said, "set `image`") {
+		t.Errorf("saving says %s", said)
+	}
+	e := s.want(409, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w["id"]), "Cookie", cookie)
 	if text, _ := e["error"].(string); e["code"] != "no_environments" || !strings.Contains(text, "`image`") {
 		t.Errorf("%v", e)
+	}
+}
+
+// The code of a run reaches its pods, which reach no Git host.
+func TestTasksOnKubernetesHaveTheirCode(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("analysis/greet.sh", "echo hello $1; cat \"$SOURCE_DIR/data\"")
+	r.Write("analysis/data", "of the commit\n")
+	commit := r.Commit()
+	definition := fmt.Sprintf(`{"source":{"git":%q,"path":"analysis"},"nodes":[{"id":"a","scatter":{"over":"[1,2]"},"command":"sh $SOURCE_DIR/greet.sh $ITEM > o","outputs":{"o":{"path":"o"}}},
+		{"id":"b","command":"cat $INPUT_in > all; env | grep -c SOURCE_DI >> all || true","outputs":{"all":{"path":"all"}}}],
+		"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`, r.Serve())
+	made := func(s *server, cookie string) map[string]string {
+		t.Helper()
+		w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":%s}`, definition), "Cookie", cookie)["id"].(string)
+		run := s.endedFor(cookie, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+		if run["status"] != "completed" || run["commit"] != commit {
+			t.Fatalf("%v: %v at %v\n%s", run["status"], run["errorMessage"], run["commit"], run["logs"])
+		}
+		return s.made(cookie, run["id"].(string))
+	}
+	there, _ := onKubernetes(t, "", t.TempDir(), "--fetch-allow-private")
+	_, thereCookie, _ := there.signUp("ada")
+	there.verify("ada")
+	here := start(t, "--data", t.TempDir(), "--fetch-allow-private")
+	_, hereCookie, _ := here.signUp("ada")
+	if diff := cmp.Diff(made(here, hereCookie), made(there, thereCookie)); diff != "" {
+		t.Error(diff)
 	}
 }
 

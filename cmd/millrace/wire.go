@@ -290,7 +290,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
 			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
-			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: x.Kind == "kubernetes" || place.Environments.Problem() != ""},
+			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.Environments.Problem() != ""},
 			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 		}))
 	}

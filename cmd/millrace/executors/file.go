@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/engine/executor/kubernetes"
 )
 
 // Named is one of the executors of a server.
@@ -27,6 +28,14 @@ type Named struct {
 	Slurm    Slurm
 
 	Kubernetes Kubernetes
+}
+
+// NoEnvironments is why tasks of this executor could use no environment.
+func (x Named) NoEnvironments() string {
+	if x.Kind == "kubernetes" {
+		return kubernetes.NoEnvironments
+	}
+	return ""
 }
 
 // entry is an executor as a file has it.

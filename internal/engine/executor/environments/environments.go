@@ -49,6 +49,7 @@ type Config struct {
 	Now     func() time.Time
 
 	Off          bool     // nothing is built
+	Unfit        string   // why tasks could not use one; empty: they can
 	UV           string   // empty: the one on the PATH
 	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: nothing is built
 	Channels     []string // of conda packages, by address; empty: there are none
@@ -147,6 +148,9 @@ const Install = "pip install uv"
 
 // Problem is why nothing can be built here, or nothing.
 func (s *Store) Problem() string {
+	if s.Unfit != "" {
+		return s.Unfit
+	}
 	if s.Off {
 		return "this server builds no environments (--environments off): use an `image`, or the programs of the machine"
 	}

@@ -33,6 +33,9 @@ const (
 	attemptLabel      = "millrace.dev/attempt"
 )
 
+// NoEnvironments is why a task gets none.
+const NoEnvironments = "steps that run on Kubernetes have the software of an image: set `image` in place of `environment`"
+
 // Cluster is a remote.Cluster. One watch each follows all our jobs and pods.
 type Cluster struct {
 	config    Config
@@ -225,7 +228,7 @@ func (k *Cluster) probe(ctx context.Context) {
 	defer cancel()
 	caps := executor.Capabilities{
 		Ready: true, Images: true, System: k.config.Image, VCPU: k.config.VCPU, MemoryBytes: k.config.MemoryBytes,
-		NoEnvironments: "pods have the software of an image: set `image` in place of `environment`", NotEnforced: []string{"network"},
+		NoEnvironments: NoEnvironments, NotEnforced: []string{"network"},
 	}
 	var jobs batchv1.JobList
 	one := metav1.ListOptions{LabelSelector: k.ours(), Limit: 1}
