@@ -378,6 +378,7 @@ touch /tmp/x "$TMPDIR/y" z; echo "$SECRET_A" | tr a-z A-Z; echo done; while [ ! 
 			t.Errorf("its pod says %s", secret)
 		}
 	}
+	nobodyMayAsk(t, s.config.Namespace)
 	b.LetGo(t, spec)
 	if seen := b.End(t, h); seen.Reason != executor.ExitedZero || seen.Host != "millrace-node" {
 		t.Errorf("%s on %s: %s", seen.Reason, seen.Host, seen.Detail)
@@ -395,6 +396,28 @@ touch /tmp/x "$TMPDIR/y" z; echo "$SECRET_A" | tr a-z A-Z; echo done; while [ ! 
 	}
 	if answer.Body.Close(); answer.StatusCode != http.StatusGone {
 		t.Errorf("the ticket that the pod shows is good for %d", answer.StatusCode)
+	}
+}
+
+// nobodyMayAsk asks the cluster's API as a task can, which has no token: as nobody.
+func nobodyMayAsk(t *testing.T, namespace string) {
+	t.Helper()
+	config, _, err := Config{Kubeconfig: filepath.Join(cluster(t), "kubeconfig")}.connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(rest.AnonymousClientConfig(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/nodes", "/api/v1/namespaces/" + namespace + "/pods", "/api/v1/namespaces/" + namespace + "/secrets", "/apis/batch/v1/namespaces/" + namespace + "/jobs"} {
+		answer, err := client.Get(config.Host + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != http.StatusForbidden && answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s answers nobody with %d", path, answer.StatusCode)
+		}
 	}
 }
 

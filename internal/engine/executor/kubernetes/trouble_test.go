@@ -1,6 +1,9 @@
 package kubernetes
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -80,6 +83,35 @@ func TestATaskIsLostWithItsNode(t *testing.T) {
 	}
 	touch(t, work)
 	ranOnce(t, b, aliveHandle)
+}
+
+// A job that no attempt belongs to is deleted with its pod; that of another
+// installation in the same namespace is not.
+func TestOnlyOurOwnOrphansAreEnded(t *testing.T) {
+	b, s := fixture(t)
+	config := s.config
+	config.Installation += "-other"
+	other, err := New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := remote.Job{Name: "millrace-" + strings.ToLower(rand.Text()), ID: "run_1.orphan.0.1", Fence: "f", VCPU: 1, MemoryBytes: 64 << 20}
+	theirs := job
+	theirs.Name += "-theirs"
+	if err := errors.Join(s.cluster.Start(t.Context(), job), other.Start(t.Context(), theirs)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.End(context.Background(), theirs.Name) })
+	listed := func(k *Cluster, name string) bool {
+		jobs, err := k.Jobs(t.Context())
+		return err == nil && jobs[name] != remote.Seen{} && !jobs[name].Leaving
+	}
+	drivertest.Eventually(t, func() bool { return listed(other, theirs.Name) }, func() string { return "the other installation does not see its own job" })
+	b.Do(t, b.Spec(t, "true"))
+	drivertest.Eventually(t, func() bool { return !listed(s.cluster, job.Name) }, func() string { return "the orphan is still there" })
+	if !listed(other, theirs.Name) {
+		t.Error("the job of another installation is gone")
+	}
 }
 
 // touch lets a task go on that waits in this folder.
