@@ -16,15 +16,15 @@ import (
 
 // peer is a server to measure and how to talk to it.
 type peer struct {
-	name      string
-	readyPath string
-	command   func(addr, dir string) []string
-	prepare   func(addr, dir string) error // what it finds in its folder, if anything
-	signIn    func(s settings, p *process) (session, error)
-	shelf     func(p *process) (shelf, error)                       // for the files part
-	workshop  func(s settings, p peer) (workshop, error)            // for the tasks part
-	rooms     func(p *process, n int) ([]string, error)             // addresses, for the collab part
-	source    func(s settings, p *process, of peer) (source, error) // for the stream part
+	name       string
+	readyPath  string
+	command    func(addr, dir string) []string
+	prepare    func(addr, dir string) error // what it finds in its folder, if anything
+	signIn     func(s settings, p *process) (session, error)
+	shelf      func(p *process) (shelf, error)                       // for the files part
+	taskRunner func(s settings, p peer) (taskRunner, error)          // for the tasks part
+	rooms      func(p *process, n int) ([]string, error)             // addresses, for the collab part
+	source     func(s settings, p *process, of peer) (source, error) // for the stream part
 }
 
 // session is a signed-in user of a running peer.

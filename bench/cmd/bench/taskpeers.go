@@ -18,26 +18,26 @@ import (
 
 // taskPeers carry out tasks, two at a time.
 var taskPeers = []peer{
-	{name: us, command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "none") }},
-	{name: "make", command: program("make"), workshop: makeShop},
-	{name: "snakemake", command: program("snakemake"), workshop: snakemakeShop},
-	{name: "dagu", command: program("dagu"), workshop: daguShop},
-	{name: "bare", command: program("taskbare"), workshop: bareShop},
+	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "none") }},
+	{name: "make", command: program("make"), taskRunner: makeRunner},
+	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
+	{name: "dagu", command: program("dagu"), taskRunner: daguRunner},
+	{name: "bare", command: program("taskbare"), taskRunner: bareRunner},
 }
 
 // sandboxPeers do the same; ours as it runs by default, each task in a sandbox.
 var sandboxPeers = []peer{
-	{name: us, command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "bwrap") }},
-	{name: "make", command: program("make"), workshop: makeShop},
+	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "bwrap") }},
+	{name: "make", command: program("make"), taskRunner: makeRunner},
 }
 
 func program(name string) func(addr, dir string) []string {
 	return func(string, string) []string { return []string{name} }
 }
 
-// commandShop is a program that does the work and ends.
-func commandShop(most int, prepare func(kind string, n int, dir string) error, argv func(kind string, n int, dir string) *exec.Cmd) workshop {
-	return workshop{
+// commandRunner is a program that does the work and ends.
+func commandRunner(most int, prepare func(kind string, n int, dir string) error, argv func(kind string, n int, dir string) *exec.Cmd) taskRunner {
+	return taskRunner{
 		most: most, prepare: prepare, close: func() {},
 		run: func(kind string, n int, dir string) error {
 			cmd := argv(kind, n, dir)
@@ -62,8 +62,8 @@ func commandShop(most int, prepare func(kind string, n int, dir string) error, a
 	}
 }
 
-func makeShop(s settings, _ peer) (workshop, error) {
-	return commandShop(0, func(kind string, n int, dir string) error {
+func makeRunner(s settings, _ peer) (taskRunner, error) {
+	return commandRunner(0, func(kind string, n int, dir string) error {
 		var b strings.Builder
 		rule := func(target, needs, recipe string) { fmt.Fprintf(&b, "%s: %s\n\t@%s\n", target, needs, recipe) }
 		var all []string
@@ -96,8 +96,8 @@ func makeShop(s settings, _ peer) (workshop, error) {
 }
 
 // Snakemake needs a file that each task makes.
-func snakemakeShop(s settings, _ peer) (workshop, error) {
-	return commandShop(100, func(kind string, n int, dir string) error {
+func snakemakeRunner(s settings, _ peer) (taskRunner, error) {
+	return commandRunner(100, func(kind string, n int, dir string) error {
 		text := map[string]string{
 			"independent": "rule all:\n    input: expand(\"o/{i}\", i=range(%[1]d))\nrule t:\n    output: touch(\"o/{i}\")\n    shell: \"true\"\n",
 			"chain":       "rule all:\n    input: \"o/%[2]d\"\nrule t:\n    input: lambda w: [] if int(w.i) == 0 else \"o/%%d\" %% (int(w.i) - 1)\n    output: touch(\"o/{i}\")\n    shell: \"true\"\n",
@@ -110,8 +110,8 @@ func snakemakeShop(s settings, _ peer) (workshop, error) {
 	}), nil
 }
 
-func daguShop(s settings, _ peer) (workshop, error) {
-	return commandShop(200, func(kind string, n int, dir string) error {
+func daguRunner(s settings, _ peer) (taskRunner, error) {
+	return commandRunner(200, func(kind string, n int, dir string) error {
 		var b strings.Builder
 		fmt.Fprintf(&b, "type: graph\nmax_active_steps: 2\nworking_dir: %s\nsteps:\n", dir)
 		step := func(name, command string, needs ...string) {
@@ -147,9 +147,9 @@ func daguShop(s settings, _ peer) (workshop, error) {
 	}), nil
 }
 
-func bareShop(s settings, _ peer) (workshop, error) {
+func bareRunner(s settings, _ peer) (taskRunner, error) {
 	bin, err := filepath.Abs(filepath.Join(s.bin, "taskbare"))
-	return commandShop(0, func(string, int, string) error { return nil }, func(kind string, n int, dir string) *exec.Cmd {
+	return commandRunner(0, func(string, int, string) error { return nil }, func(kind string, n int, dir string) *exec.Cmd {
 		return exec.Command(bin, "-case", kind, "-n", fmt.Sprint(n), "-dir", dir)
 	}), err
 }
@@ -165,21 +165,21 @@ func taskServer(sandbox string) func(addr, dir string) []string {
 	}
 }
 
-// millraceShop is a server with a team that may run as much as it likes.
-func millraceShop(s settings, sandbox string) (workshop, error) {
+// millraceRunner is a server with a team that may run as much as it likes.
+func millraceRunner(s settings, sandbox string) (taskRunner, error) {
 	p := peer{name: us + "-" + sandbox, readyPath: millrace.readyPath, prepare: generous, command: taskServer(sandbox)}
 	proc, err := start(s, p)
 	if err != nil {
-		return workshop{}, err
+		return taskRunner{}, err
 	}
 	sess, err := millrace.signIn(s, proc)
 	if err != nil {
 		proc.stop()
-		return workshop{}, err
+		return taskRunner{}, err
 	}
 	c := &caller{client: http.Client{Timeout: 30 * time.Second}}
 	var workflow string
-	return workshop{
+	return taskRunner{
 		cpu: proc.cpuOfAll, close: proc.stop,
 		prepare: func(kind string, n int, _ string) (err error) {
 			if c.auth, err = sess.authorization(); err != nil {

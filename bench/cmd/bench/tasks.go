@@ -46,8 +46,8 @@ func taskCases(s settings) []taskCase {
 	return []taskCase{{"independent", s.tasks}, {"chain", s.tasks / 5}, {"fan", s.tasks * 3 / 10}, {"many", s.tasks * 10}}
 }
 
-// workshop is a peer that carries out tasks.
-type workshop struct {
+// taskRunner is a peer that carries out tasks.
+type taskRunner struct {
 	most    int // tasks at once, for peers that would take too long; 0: any number
 	prepare func(kind string, n int, dir string) error
 	run     func(kind string, n int, dir string) error
@@ -73,14 +73,14 @@ func measureWork(s settings, chosen []peer, cases []taskCase, r *results) error 
 		return err
 	}
 	defer os.RemoveAll(s.store)
-	shops := map[string]workshop{}
+	runners := map[string]taskRunner{}
 	for _, p := range chosen {
-		w, err := p.workshop(s, p)
+		w, err := p.taskRunner(s, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		defer w.close()
-		shops[p.name] = w
+		runners[p.name] = w
 	}
 	for round := range s.rounds {
 		for _, c := range cases {
@@ -89,7 +89,7 @@ func measureWork(s settings, chosen []peer, cases []taskCase, r *results) error 
 				if c.name == "many" && p.name != us {
 					continue
 				}
-				m, err := measureTask(s, shops[p.name], c)
+				m, err := measureTask(s, runners[p.name], c)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", p.name, c.name, err)
 				}
@@ -106,7 +106,7 @@ func measureWork(s settings, chosen []peer, cases []taskCase, r *results) error 
 	return nil
 }
 
-func measureTask(s settings, w workshop, c taskCase) (measurement, error) {
+func measureTask(s settings, w taskRunner, c taskCase) (measurement, error) {
 	n := c.n
 	if w.most > 0 {
 		n = min(n, w.most)
