@@ -1,10 +1,17 @@
 import { useState } from "react";
 import type { GraphNode } from "../graph/model.ts";
-import { Button } from "../ui/Button.tsx";
 import { Choice, Field } from "../ui/Field.tsx";
 import { useProblemsOf } from "./context.ts";
 import { DraftArea, DraftInput } from "./fields.tsx";
-import { problemsAt, readChannels, readPackages, wrongChannel, wrongConda, wrongPackage } from "./packages.ts";
+import {
+  problemsAt,
+  readChannels,
+  readPackages,
+  wrongChannel,
+  wrongConda,
+  wrongLock,
+  wrongPackage,
+} from "./packages.ts";
 
 interface NodePackagesProps {
   node: GraphNode;
@@ -17,7 +24,14 @@ type Environment = NonNullable<GraphNode["environment"]>;
 const refuseVersion = (text: string) =>
   text === "" || /^3\.([89]|[1-9][0-9])$/.test(text) ? null : "A version such as 3.12.";
 
-const kinds = { pip: "Python (pip)", conda: "Conda" };
+const kinds = { pip: "Python (pip)", conda: "Conda", lock: "A lock" };
+
+/** kindOf is what an environment is made of. */
+function kindOf(environment: Environment | undefined): keyof typeof kinds | undefined {
+  if (environment?.lock) return "lock";
+  if (environment?.conda?.length) return "conda";
+  return environment?.pip?.length ? "pip" : undefined;
+}
 
 /** NodePackages names the packages that are installed for a step. */
 export function NodePackages({ node, locked, set }: NodePackagesProps) {
@@ -25,27 +39,12 @@ export function NodePackages({ node, locked, set }: NodePackagesProps) {
   const [chosen, choose] = useState<keyof typeof kinds>("pip");
   const problems = useProblemsOf(node.id);
   if (node.image && !environment) return null; // the image has its own
-  if (environment?.lock)
-    return (
-      <section className="space-y-2">
-        <h3 className="text-sm">Packages</h3>
-        <p className="text-[13px] text-muted">Exactly those of a lock, which was chosen in an earlier run.</p>
-        {!locked && (
-          <Button size="sm" onClick={() => set("environment", undefined)}>
-            Remove the lock
-          </Button>
-        )}
-      </section>
-    );
-  const kind = environment?.conda ? "conda" : environment?.pip?.length ? "pip" : chosen;
-  const keep = (next: Environment) => {
-    const empty = !next.python && !next.pip?.length && !next.conda?.length;
-    set("environment", empty ? undefined : next);
-  };
-  const empty = !environment?.pip?.length && !environment?.conda?.length;
+  const kind = kindOf(environment) ?? chosen;
+  const keep = (next: Environment) => set("environment", next.python || kindOf(next) ? next : undefined);
+  const Fields = { pip: PipFields, conda: CondaFields, lock: LockFields }[kind];
   return (
     <section className="space-y-2">
-      {empty && (
+      {!kindOf(environment) && (
         <Field label="Packages from">
           <Choice
             disabled={locked}
@@ -58,11 +57,7 @@ export function NodePackages({ node, locked, set }: NodePackagesProps) {
           />
         </Field>
       )}
-      {kind === "conda" ? (
-        <CondaFields {...{ environment, locked, keep, problems }} />
-      ) : (
-        <PipFields {...{ environment, locked, keep, problems }} />
-      )}
+      <Fields {...{ environment, locked, keep, problems }} />
     </section>
   );
 }
@@ -141,5 +136,27 @@ function CondaFields({ environment, locked, keep, problems }: FieldsProps) {
         </Field>
       )}
     </>
+  );
+}
+
+function LockFields({ environment, locked, keep, problems }: FieldsProps) {
+  return (
+    <Field
+      label="Lock"
+      optional
+      hint="What an earlier run chose: exactly those files are installed. Empty it to choose anew."
+      error={problemsAt(problems, "lock", true)}
+    >
+      <DraftArea
+        rows={6}
+        className="font-mono"
+        spellCheck={false}
+        disabled={locked}
+        placeholder={"# python 3.12\npandas==2.2.3 --hash=sha256:…"}
+        value={environment?.lock ?? ""}
+        refuse={wrongLock}
+        onKeep={(text) => keep(text.trim() === "" ? {} : { lock: `${text.trim()}\n` })}
+      />
+    </Field>
   );
 }

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { problemsAt, readChannels, readPackages, wrongChannel, wrongConda, wrongPackage } from "./packages.ts";
+import {
+  problemsAt,
+  readChannels,
+  readPackages,
+  wrongChannel,
+  wrongConda,
+  wrongLock,
+  wrongPackage,
+} from "./packages.ts";
 
 test("lines are packages", () => {
   expect(readPackages("pandas==2.2.*\n\n  numpy \n")).toEqual(["pandas==2.2.*", "numpy"]);
@@ -48,6 +56,25 @@ test("channels are names", () => {
   expect(readChannels(" conda-forge, bioconda ")).toEqual(["conda-forge", "bioconda"]);
   expect(wrongChannel("conda-forge bioconda")).toBeNull();
   expect(wrongChannel("https://example.org/c")).toContain("not the name of a channel");
+});
+
+const hash = `--hash=sha256:${"0".repeat(64)}`;
+
+test.each([
+  "",
+  `# python 3.12\nnumpy==2.2.6 \\\n    ${hash} \\\n    ${hash}\n# a remark\n`,
+  `# conda linux-64\nown/noarch/word-1.0-0.conda ${hash}`,
+])("%j is a lock", (text) => {
+  expect(wrongLock(text)).toBeNull();
+});
+
+test.each([
+  ["numpy==2.2.6", "begins with"],
+  [`# numpy\nnumpy==2.2.6 ${hash}`, "begins with"],
+  [`# python 3.12\nnumpy==2.2.6 ${hash}\npandas==2.2`, "“pandas==2.2” has no hash"],
+  ["# python 3.12\n--index-url https://evil.example", "has no hash"],
+])("%j is no lock", (text, says) => {
+  expect(wrongLock(text)).toContain(says);
 });
 
 test("a problem of the server is shown at its field", () => {

@@ -43,6 +43,20 @@ export function wrongChannel(text: string): string | null {
   return name === undefined ? null : `“${name}” is not the name of a channel such as conda-forge`;
 }
 
+/** wrongLock says why a text is no lock. The server looks closer. */
+export function wrongLock(text: string): string | null {
+  if (text.trim() === "") return null;
+  if (!/^# (python 3\.\d+|conda [a-z0-9-]+)\s*$/m.test(text.trimStart().split("\n", 1)[0] ?? ""))
+    return "A lock begins with a line such as “# python 3.12” or “# conda linux-64”.";
+  const lines = text.replaceAll(/\\\s*\n/g, " ").split("\n");
+  const line = lines.find(
+    (each) => each.trim() !== "" && !each.trimStart().startsWith("#") && !each.includes("--hash=sha256:"),
+  );
+  return line === undefined
+    ? null
+    : `“${line.trim().slice(0, 80)}” has no hash: only files whose hash is known are installed.`;
+}
+
 /** problemsAt are what the server says of one field of an environment, and of all of it where that is asked for. */
 export function problemsAt(
   problems: { path: string; message: string }[],
