@@ -115,7 +115,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	}
 	w.Environments, err = s.EnvironmentSettings.Open(environments.Config{
 		Folder: filepath.Join(shared, "environments"), Builds: filepath.Join(tools, "environment-builds"), InUse: roots,
-		Records: h.db, Log: h.log, Now: time.Now, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(),
+		Records: h.db, Log: h.log, Now: time.Now, Disk: h.disk, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(),
 	}, s.Sandbox, parseSize)
 	if err != nil {
 		return w, err

@@ -137,8 +137,8 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("%v %s", err, out)
 	}
 	bare := millrace(t, "admin", "doctor", "--data", dir)
-	bare.Env = append(bare.Env, "PATH="+t.TempDir()) // without bubblewrap
-	if out, err := bare.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor local") {
+	bare.Env = append(bare.Env, "PATH="+t.TempDir()) // without bubblewrap and uv
+	if out, err := bare.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor local") || !strings.Contains(string(out), "pip install uv") {
 		t.Errorf("%v %s", err, out)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "objects", "objects")); err != nil {

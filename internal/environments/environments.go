@@ -37,6 +37,7 @@ type Build struct {
 	Error     string // why it failed
 	Log       string // the end of it
 	UpdatedAt time.Time
+	UsedAt    time.Time // by a run, to the day; what nobody knows is zero
 }
 
 // Environment is that of a node of a run.

@@ -127,7 +127,8 @@ const (
 // allExpired are ended sessions, programs that registered themselves and nobody let in, old answers, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
 // asks for any more, what was sent to webhooks, what became of times of schedules, hashes of what lies
-// elsewhere, workers and backups that did not report again.
+// elsewhere, workers and backups that did not report again, and environments of runs
+// that are not there any more.
 var allExpired = []expired{
 	{"sessions", "id", `expires_at <= $1`, 0},
 	{"oauth_grants", "id", `expires_at <= $1`, 0},
@@ -151,6 +152,8 @@ var allExpired = []expired{
 	{"schedule_firings", "schedule_id, due_at", `at <= $1 AND outcome <> 'waiting'`, 3 * month},
 	{"learnt_hashes", "team_id, endpoint, url, etag", `learnt_at <= $1`, 6 * month},
 	{"backup_marks", "id", `until <= $1`, time.Hour},
+	// A run shows the lock of its environment as long as it is kept; used_at is to the day.
+	{"environments", "team_id, key", `used_at > 0 AND used_at <= $1 AND COALESCE((SELECT created_at FROM runs WHERE runs.team_id = environments.team_id ORDER BY id LIMIT 1) > used_at + 172800000000, TRUE)`, month},
 }
 
 // DeleteExpired deletes a batch of each kind of what has had its time.

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor/environments/channels"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
@@ -35,6 +36,9 @@ type Records interface {
 	// SaveEnvironmentBuild keeps a build. A lock that is there already stays; the
 	// one that counts is returned.
 	SaveEnvironmentBuild(ctx context.Context, team ids.Team, b environments.Build) (lock string, err error)
+	// EnvironmentUsed notes that a run uses a build; false where it is not known any
+	// more.
+	EnvironmentUsed(ctx context.Context, team ids.Team, key string, now time.Time) (known bool, err error)
 }
 
 // Config says where packages come from and how much is kept. Folder, InUse,
@@ -47,6 +51,7 @@ type Config struct {
 	Records Records
 	Log     *slog.Logger
 	Now     func() time.Time
+	Disk    diskguard.Disk // where builds lie; nil: there is always space
 
 	Off          bool     // nothing is built
 	Unfit        string   // why tasks could not use one; empty: they can
@@ -224,7 +229,7 @@ func (t Team) lock(ctx context.Context, canonical string) (l environment.Lock, e
 	if spec.Lock != "" {
 		return environment.ParseLock(spec.Lock)
 	}
-	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	known, err := t.known(ctx, spec)
 	if err == nil && known.Lock != "" {
 		return environment.ParseLock(known.Lock)
 	}
@@ -241,6 +246,24 @@ func (t Team) lock(ctx context.Context, canonical string) (l environment.Lock, e
 		return l, err
 	}
 	return environment.ParseLock(known.Lock)
+}
+
+// usedEvery is how far what is known of the last use may be behind it.
+const usedEvery = 24 * time.Hour
+
+// known is what was built, for a run that is about to use it. What no run has any more
+// may be forgotten before that is noted.
+func (t Team) known(ctx context.Context, spec environment.Spec) (environments.Build, error) {
+	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	now := t.store.Now()
+	if err != nil || now.Sub(known.UsedAt) < usedEvery {
+		return known, err
+	}
+	there, err := t.store.Records.EnvironmentUsed(ctx, t.team, spec.Key(), now)
+	if err == nil && !there {
+		err = fault.NotFound("what was built is not known any more")
+	}
+	return known, err
 }
 
 // meta is what is known of what was built.
@@ -261,6 +284,9 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 	lock, err := t.lock(ctx, canonical)
 	if err != nil {
 		return "", nil, nil, err
+	}
+	if lock.Digest() != digest { // forgotten in between, and chosen anew: the run asks again
+		return "", nil, nil, errors.New("other packages were chosen since the environment was resolved")
 	}
 	if err := t.allowed(ctx, spec, lock); err != nil {
 		return "", nil, nil, err
@@ -290,7 +316,7 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 
 // ready records that an environment is there, whoever has built it.
 func (t Team) ready(ctx context.Context, spec environment.Spec, lock environment.Lock) error {
-	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	known, err := t.known(ctx, spec)
 	if err == nil && known.State == environments.Ready || err != nil && !fault.Is(err, fault.KindNotFound) {
 		return err
 	}

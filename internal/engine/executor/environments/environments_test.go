@@ -46,9 +46,21 @@ func (m *memory) SaveEnvironmentBuild(_ context.Context, team ids.Team, b enviro
 	if known := m.builds[string(team)+b.Key]; known.Lock != "" {
 		b.Lock = known.Lock
 	}
+	b.UsedAt = b.UpdatedAt
 	m.builds[string(team)+b.Key] = b
 	m.logs = append(m.logs, b.Log)
 	return b.Lock, nil
+}
+
+func (m *memory) EnvironmentUsed(_ context.Context, team ids.Team, key string, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, ok := m.builds[string(team)+key]
+	if ok {
+		b.UsedAt = now
+		m.builds[string(team)+key] = b
+	}
+	return ok, nil
 }
 
 type fixture struct {

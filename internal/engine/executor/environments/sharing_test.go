@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	build "github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
@@ -146,5 +147,46 @@ func TestTwoServersBuildAtOnce(t *testing.T) {
 	known, err := first.records.EnvironmentBuild(t.Context(), "a", pip("one").Key())
 	if err != nil || known.State != environments.Ready {
 		t.Errorf("it is known as %s, %v", fmt.Sprint(known), err)
+	}
+}
+
+// What no run has any more is forgotten, at whatever moment: then packages are chosen
+// anew, and never taken for those that were chosen before.
+func TestAnEnvironmentThatIsForgottenIsChosenAnew(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", nil)
+	f := open(t, nil, x.URL)
+	spec, of := pip("one"), f.For("a")
+	digest, err := of.Resolve(t.Context(), spec.Canonical())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.AddWheel("one", "2.0", nil)
+	f.records.mu.Lock()
+	clear(f.records.builds)
+	f.records.mu.Unlock()
+	if _, _, _, err := of.Root(t.Context(), spec.Canonical(), digest); err == nil || fault.KindOf(err) != fault.KindInternal {
+		t.Errorf("other packages under the old digest: %v", err)
+	}
+	f.use(t, "a", spec)
+	if known, err := f.records.EnvironmentBuild(t.Context(), "a", spec.Key()); err != nil || !strings.Contains(known.Lock, "one==2.0") {
+		t.Errorf("it is %+v, %v", known, err)
+	}
+}
+
+func TestThatAnEnvironmentIsUsedIsNotedOnceADay(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", nil)
+	now := time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)
+	f := open(t, func(c *build.Config) { c.Now = func() time.Time { return now } }, x.URL)
+	for _, pass := range []struct{ later, noted time.Duration }{{0, 0}, {23 * time.Hour, 0}, {25 * time.Hour, 25 * time.Hour}} {
+		began := time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)
+		now = began.Add(pass.later)
+		f.use(t, "a", pip("one"))
+		if known, err := f.records.EnvironmentBuild(t.Context(), "a", pip("one").Key()); err != nil || !known.UsedAt.Equal(began.Add(pass.noted)) {
+			t.Errorf("%s later it was used at %s, %v", pass.later, known.UsedAt, err)
+		}
 	}
 }

@@ -50,7 +50,12 @@ var uvSettings = map[string]string{
 // run runs a step in a sandbox that reaches the index and nothing else, and
 // hands over its working folder.
 func (b *build) run(ctx context.Context, st step, done func(work string) error) error {
+	if err := b.awaitSpace(ctx); err != nil {
+		return err
+	}
 	s := b.store
+	ctx, cancel := s.whileSpace(ctx)
+	defer cancel()
 	var stop func()
 	command := oneshot.Command{
 		Prepare: func(spec *executor.Spec, seen executor.Places) (err error) {
@@ -94,6 +99,9 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 	})
 	if stop != nil {
 		stop()
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errNoSpace) {
+		return errNoSpace // rather than what it looked like from inside
 	}
 	return err
 }

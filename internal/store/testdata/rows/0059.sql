@@ -1,0 +1,1 @@
+UPDATE environments SET used_at = 2 WHERE key = 'key';
