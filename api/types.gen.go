@@ -1705,7 +1705,7 @@ type ExportedRun struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
@@ -1726,7 +1726,7 @@ type ExportedRun struct {
 	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
-	// LastHeardAt When a reported one was last heard of.
+	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
 	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Logs The newest 256 KB.
@@ -3408,7 +3408,7 @@ type Run struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
@@ -3428,7 +3428,7 @@ type Run struct {
 	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
-	// LastHeardAt When a reported one was last heard of.
+	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
 	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Logs The newest 256 KB.
@@ -3646,11 +3646,17 @@ type RunNode struct {
 	ExitCode   *int     `json:"exitCode"`
 
 	// Fetching How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
-	Fetching     *Fetching `json:"fetching,omitempty"`
-	FinishedAt   *Time     `json:"finishedAt"`
-	ID           string    `json:"id"`
-	Name         string    `json:"name"`
-	PeakMemBytes *int64    `json:"peakMemBytes"`
+	Fetching   *Fetching `json:"fetching,omitempty"`
+	FinishedAt *Time     `json:"finishedAt"`
+
+	// Follows Of a process of a pipeline, ids of the processes that come before it, as far as the engine has told.
+	Follows []string `json:"follows,omitempty"`
+	ID      string   `json:"id"`
+
+	// LaunchedBy Of a process of a pipeline: the node that launches it. Its tasks are its items, and `/api/reported-runs/{id}` has what the engine said. Null or absent for the nodes of the definition.
+	LaunchedBy   *string `json:"launchedBy,omitempty"`
+	Name         string  `json:"name"`
+	PeakMemBytes *int64  `json:"peakMemBytes"`
 
 	// Shards Null for a node that is not scattered.
 	Shards    *Shards    `json:"shards"`
@@ -3676,7 +3682,7 @@ type RunRow struct {
 	CreditsUsed float64 `json:"creditsUsed"`
 	DurationMs  *int64  `json:"durationMs"`
 
-	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
@@ -3693,7 +3699,7 @@ type RunRow struct {
 	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
-	// LastHeardAt When a reported one was last heard of.
+	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
 	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Name What somebody called it.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/git/gittest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // standIn makes a folder with a program in the place of an engine, which begins
@@ -136,4 +137,73 @@ func TestAPipelineNeedsItsEngine(t *testing.T) {
 	if refused["code"] != "no_pipeline_engine" || !strings.Contains(fmt.Sprint(refused["error"]), "--nextflow") {
 		t.Errorf("refused with %v", refused)
 	}
+}
+
+// processes are the steps of a run that its pipeline reports, in a line each.
+func processes(run map[string]any) (list []string) {
+	for _, n := range run["nodes"].([]any) {
+		if node := n.(map[string]any); node["launchedBy"] != nil {
+			shards := node["shards"].(map[string]any)
+			list = append(list, fmt.Sprint(node["id"], " ", node["status"], " ", shards["done"], "/", shards["total"], " ", node["follows"]))
+		}
+	}
+	return list
+}
+
+// The processes of a pipeline are seen while it goes and afterwards, also when the
+// server was killed meanwhile.
+func TestALaunchedPipelineShowsItsProcesses(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("Snakefile", "rule all:\n")
+	r.Commit()
+	engine := standIn(t, "python", `
+events=${10}
+tell() { echo "$1" >> "$events"; }
+tell '{"graph":{"nodes":[{"name":"part"},{"name":"pipeline"}],"edges":[{"from":"part","to":"pipeline"}]}}'
+tell '{"task":{"task":1,"node":"part","status":"running","name":"n=1","script":"echo one"}}'
+until test -e "$(dirname "$0")/../go"; do sleep 0.1; done
+tell '{"task":{"task":1,"node":"part","status":"succeeded"}}'
+tell '{"task":{"task":2,"node":"pipeline","status":"failed","exitCode":3,"message":"<b>broken</b>"}}'
+exit 1
+`)
+	data := t.TempDir()
+	args := []string{"--data", data, "--fetch-allow-private", "--snakemake", engine}
+	s := start(t, args...)
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), as...)
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"]))
+	until := func(want ...string) {
+		t.Helper()
+		var got []string
+		if !waittest.Until(func() bool {
+			got = processes(s.want(200, "GET", "/api/runs/"+id, "", as...))
+			return slices.Equal(got, want)
+		}) {
+			t.Fatalf("its processes are %q", got)
+		}
+	}
+	until("pipeline.part running 0/1 <nil>", "pipeline.pipeline pending 0/0 [pipeline.part]")
+	s.kill()
+	s = start(t, append(args, "--public-urls", s.base)...)
+	until("pipeline.part running 0/1 <nil>", "pipeline.pipeline pending 0/0 [pipeline.part]")
+	if err := os.WriteFile(filepath.Join(engine, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := s.ended(token, id)
+	until("pipeline.part succeeded 1/1 <nil>", "pipeline.pipeline failed 1/1 [pipeline.part]")
+	if run["status"] != "failed" || run["engine"] != "snakemake" || run["kind"] != nil {
+		t.Errorf("the run is %v of %v, %v", run["status"], run["engine"], run["kind"])
+	}
+	items := s.want(200, "GET", "/api/runs/"+id+"/nodes/pipeline.part/shards", "", as...)["data"].([]any)
+	if len(items) != 1 || items[0].(map[string]any)["item"] != "n=1" {
+		t.Errorf("its items are %v", items)
+	}
+	task := s.want(200, "GET", "/api/reported-runs/"+id+"/tasks/1", "", as...)
+	if task["script"] != "echo one" || task["nodeId"] != "pipeline.part" {
+		t.Errorf("its task is %v", task)
+	}
+	// Nobody reports to it from outside.
+	s.want(404, "POST", "/api/reported-runs/"+id+"/events", `{"events":[{"seq":1,"finish":{"status":"completed"}}]}`, as...)
 }

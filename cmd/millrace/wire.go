@@ -286,7 +286,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		watched := watched.For(tasks.Of(x.Name))
 		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Catalog: c,
+			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
 			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 		if t.waitsFor = s.Detail; placement.Note(&t.row, s) {
 			r.step.Attempts = append(r.step.Attempts, t.row)
 		}
-		if err := r.readLog(ctx, t, s.Phase.Final()); err != nil {
+		if err := errors.Join(r.readLog(ctx, t, s.Phase.Final()), r.followPipeline(ctx, t, s.Phase.Final())); err != nil {
 			return err
 		}
 		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
@@ -320,7 +321,7 @@ func (r *runner) noteStopped(ctx context.Context, now snapshot) {
 		if !gone {
 			continue
 		}
-		r.e.logError(ctx, "cannot keep a log", r.readLog(ctx, t, true))
+		r.e.logError(ctx, "cannot keep a log", errors.Join(r.readLog(ctx, t, true), r.followPipeline(ctx, t, true)))
 		r.closeAttempt(t, runs.AttemptCancelled, "")
 		r.endedHandles = append(r.endedHandles, t.handle)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/live"
+	"github.com/millrace/millrace/internal/runs/reported"
 )
 
 // Queue hands runs to workers. A worker that has lost one finds its fence
@@ -116,6 +117,7 @@ type Options struct {
 	Environments  func(ids.Team) runimages.Store // those of a team; nil: no node can have one
 	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
 	Programs      launcher.Programs              // engines of pipelines that tasks can call
+	Pipelines     reported.LaunchedStore         // what those report; nil: nobody reads it
 	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
 	Dir           string         // what this worker leaves for the next one on its machine

@@ -6,8 +6,10 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
+	"github.com/millrace/millrace/internal/engine/launched"
 	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/files"
@@ -20,6 +22,7 @@ type node struct {
 	*graph.Node
 	row      runs.Node
 	software string           // the reference of its image or environment; empty: neither
+	launches pipeline.Engine  // whose pipeline it is; empty: none
 	failure  failures.Failure // the first of its shards
 	shards
 }
@@ -44,7 +47,8 @@ type attempt struct {
 	lastUsage    usageSample // the last sample
 	cpuPercent   float64     // percent of one core, between the last two
 	progress     float64     // the part of its work that it reports as done
-	startErr     error       // why it cannot start
+	pipeline     *launched.Follower
+	startErr     error // why it cannot start
 
 	files   map[string]files.File // that come into it, by key
 	secrets map[string]runs.Secret
@@ -59,7 +63,7 @@ func (r *runner) handle(t *attempt) executor.Handle {
 
 // addOpen adds a node to the open ones.
 func (r *runner) addOpen(n *node) {
-	n.software = runimages.RefOf(n.Node)
+	n.software, n.launches = runimages.RefOf(n.Node), pipeline.LaunchedBy(n.Node)
 	r.nodes[n.ID] = n
 	at, _ := slices.BinarySearchFunc(r.open, n, func(a, b *node) int { return a.Index - b.Index })
 	r.open = slices.Insert(r.open, at, n)

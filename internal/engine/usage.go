@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/launched"
 	"github.com/millrace/millrace/internal/runs/live"
+	"github.com/millrace/millrace/internal/runs/reported"
 )
 
 // sampleEvery is how often usage is sampled.
@@ -54,6 +56,24 @@ func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, samp
 		t.lastUsage = usageSample{u.CPU, u.At}
 	}
 	sample.CPUPercent += max(0, t.cpuPercent)
+}
+
+// followPipeline takes what the pipeline that an attempt launches has reported. Those
+// of the items of a step are in its logs alone.
+func (r *runner) followPipeline(ctx context.Context, t *attempt, final bool) error {
+	if t.node.launches == "" || t.node.Scatter != nil || r.e.Pipelines == nil {
+		return nil
+	}
+	if t.pipeline == nil {
+		of := reported.Launched{Run: r.run.ID, Fence: r.run.Fence, Step: t.node.ID, Attempt: t.row.Number, Engine: t.node.launches}
+		t.pipeline = launched.New(r.e.Pipelines, of, r.e.Bytes, r.e.Now)
+	}
+	percent, err := t.pipeline.Look(ctx, r.handle(t), final)
+	if percent >= 0 {
+		t.progress = max(t.progress, float64(percent)/100)
+		r.e.Changed(r.run.ID)
+	}
+	return err
 }
 
 // percent is how far the run has come; the last percent is the verified end.

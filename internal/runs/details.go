@@ -44,6 +44,13 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 		return d, err
 	}
 	d.Nodes = NodesIn(r, known)
+	if r.Kind != Reported && r.Engine != "" {
+		processes, err := s.reported.Processes(ctx, r)
+		if err != nil {
+			return d, err
+		}
+		d.Nodes = append(d.Nodes, processes...)
+	}
 	now, err := s.Snapshot(ctx, caller.Team, id, -1)
 	d.Log = now.Log
 	return d, err

@@ -72,6 +72,9 @@ type Node struct {
 	WaitsFor     string // of one that is queued: what for, in the words of its executor
 	StartedAt    time.Time
 	FinishedAt   time.Time
+
+	LaunchedBy string   // of a process of a pipeline: the step that launches it
+	Follows    []string // ids of the processes before it
 }
 
 // AttemptState is what became of an attempt.

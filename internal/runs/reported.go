@@ -7,10 +7,17 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
-// ReportedTasks lists the tasks of a step of a reported run, as Shards does.
+// ReportedTasks knows what engines report.
 type ReportedTasks interface {
+	// Shards lists the tasks of a step, as the one of the Service does.
 	Shards(ctx context.Context, r Run, p ShardPage) (list []Shard, next string, err error)
+	// Processes are those of the pipeline that a step of a run launches, in order.
+	Processes(ctx context.Context, r Run) ([]Node, error)
 }
+
+// ProcessMark divides the ids of a step and of a process of the pipeline that it
+// launches. No step of a definition has it in its id.
+const ProcessMark = "."
 
 // WaitsForReports is the reason of a reported run of which nothing is heard.
 const WaitsForReports WaitReason = "silent"

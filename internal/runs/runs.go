@@ -78,7 +78,7 @@ type Run struct {
 	Label // what somebody called it
 
 	Kind    Kind      // empty: it runs here
-	Engine  string    // that carries out a reported one
+	Engine  string    // that carries out a reported one, or a pipeline that one of its steps launches
 	HeardAt time.Time // when anything was last reported of it
 
 	Firing  *firing.Firing // of a schedule, when it is submitted

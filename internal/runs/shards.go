@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -11,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/itemplace"
 )
 
 // Shard is one item of a scattered node. A node that is not scattered has one.
@@ -59,10 +59,10 @@ func (s *Service) Shards(ctx context.Context, caller access.Caller, id ids.Run, 
 	if err != nil {
 		return nil, "", err
 	}
-	if r.Kind == Reported {
+	if r.Kind == Reported || strings.Contains(p.Node, ProcessMark) {
 		return s.reported.Shards(ctx, r, p)
 	}
-	after, err := readPlace(p.After)
+	after, err := itemplace.Read(p.After)
 	if err != nil {
 		return nil, "", err
 	}
@@ -79,20 +79,21 @@ func (s *Service) Shards(ctx context.Context, caller access.Caller, id ids.Run, 
 	}
 	if len(list) > p.Limit {
 		list = list[:p.Limit]
-		next = placeOf(list[p.Limit-1]).text()
+		last := list[p.Limit-1]
+		next = itemplace.Of(last.State == lifecycle.NodeFailed, last.Index).Text()
 	}
 	return list, next, s.fillShards(ctx, r, n, p.Base, list)
 }
 
 // findShards are those of a page, and one more if there is one. It reads no
 // more of a large scatter than it must.
-func (s *Service) findShards(ctx context.Context, r Run, n Node, p ShardPage, after place) ([]Shard, error) {
+func (s *Service) findShards(ctx context.Context, r Run, n Node, p ShardPage, after itemplace.Place) ([]Shard, error) {
 	list := []Shard{}
-	from := after.index + 1
-	if after.rank == 0 {
+	from := after.Index + 1
+	if after.Rank == 0 {
 		from = 0
 		if p.State == "" || p.State == lifecycle.NodeFailed {
-			failed, err := s.shards.FailedShards(ctx, r.ID, n.ID, after.index, p.Limit+1)
+			failed, err := s.shards.FailedShards(ctx, r.ID, n.ID, after.Index, p.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -219,34 +220,4 @@ func (s *Service) fillShards(ctx context.Context, r Run, n Node, base string, li
 		shard.Outputs = append(shard.Outputs, o)
 	}
 	return err
-}
-
-// place is where a shard stands in the list.
-type place struct {
-	rank  int // failed ones come first
-	index int
-}
-
-func placeOf(s Shard) place {
-	if s.State == lifecycle.NodeFailed {
-		return place{0, s.Index}
-	}
-	return place{1, s.Index}
-}
-
-func (p place) text() string { return strconv.Itoa(p.rank) + "." + strconv.Itoa(p.index) }
-
-// readPlace reads what text wrote; nothing is before all.
-func readPlace(text string) (place, error) {
-	if text == "" {
-		return place{0, -1}, nil
-	}
-	rank, index, _ := strings.Cut(text, ".")
-	r, _ := strconv.Atoi(rank)
-	i, _ := strconv.Atoi(index)
-	p := place{r, i}
-	if p.text() != text || r < 0 || r > 1 || i < 0 {
-		return p, fault.Problems([]fault.Detail{{Path: "cursor", Message: "is not one that an earlier page gave"}}, "cursor: is not one that an earlier page gave")
-	}
-	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
@@ -41,7 +42,8 @@ func (db *DB) BeginReported(ctx context.Context, team ids.Team, n reported.New, 
 	return b, err
 }
 
-// begun is the run with a key.
+// begun is the run with a key. Those whose steps launch pipelines have keys that
+// nobody can send.
 func (db *DB) begun(ctx context.Context, team ids.Team, n reported.New) (b reported.Begun, err error) {
 	err = db.q.QueryRowContext(ctx, `
 		SELECT r.id, r.workflow_id, r.status, p.last_seq FROM reported_runs p JOIN runs r ON r.id = p.run_id
@@ -157,7 +159,7 @@ func (db *DB) ReportedRun(ctx context.Context, team ids.Team, id ids.Run) (a rep
 	if err != nil {
 		return a, db.asFault(err, "reported run")
 	}
-	a.HeardAt = fromMicros(heard)
+	a.HeardAt, a.Key = fromMicros(heard), strings.TrimSpace(a.Key)
 	return a, errors.Join(json.Unmarshal([]byte(details), &a.Details), json.Unmarshal([]byte(metrics), &a.Metrics))
 }
 

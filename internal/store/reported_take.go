@@ -52,10 +52,10 @@ func (db *DB) picture(ctx context.Context, r runs.Run, report reported.Report) (
 	p = &reported.Picture{Run: r, Edges: map[[2]string]bool{}, Rows: map[string]*reported.Row{}}
 	var edges string
 	err = db.q.QueryRowContext(ctx, `
-		SELECT p.finished, p.last_seq, p.tasks, p.text_bytes, p.left_out, p.edges, r.log_size,
+		SELECT p.step, p.finished, p.last_seq, p.tasks, p.text_bytes, p.left_out, p.edges, r.log_size,
 		       (SELECT SUM(text_bytes) FROM reported_runs t WHERE t.team_id = p.team_id)
 		FROM reported_runs p JOIN runs r ON r.id = p.run_id WHERE p.run_id = $1`, r.ID).
-		Scan(&p.Finished, &p.LastSeq, &p.Tasks, &p.Texts, &p.LeftOut, &edges, &logSize, &p.TeamTexts)
+		Scan(&p.Step, &p.Finished, &p.LastSeq, &p.Tasks, &p.Texts, &p.LeftOut, &edges, &logSize, &p.TeamTexts)
 	if err != nil {
 		return p, 0, db.asFault(err, "reported run")
 	}
@@ -178,22 +178,27 @@ func (db *DB) saveReportedTasks(ctx context.Context, id ids.Run, tasks []*report
 		INSERT INTO reported_tasks (run_id, id, node_id, chain, number, shard, attempt, newest, kind, state, will_retry, ignored, version, name, exit_code,
 			submitted_at, started_at, ended_at, peak, cpu_micros, details, script, message)`, `
 		ON CONFLICT (run_id, id) DO UPDATE SET
-			shard = excluded.shard, newest = excluded.newest, kind = excluded.kind, state = excluded.state, will_retry = excluded.will_retry,
+			shard = excluded.shard, attempt = excluded.attempt, newest = excluded.newest, kind = excluded.kind, state = excluded.state, will_retry = excluded.will_retry,
 			ignored = excluded.ignored, version = excluded.version, name = excluded.name, exit_code = excluded.exit_code, submitted_at = excluded.submitted_at,
 			started_at = excluded.started_at, ended_at = excluded.ended_at, peak = excluded.peak, cpu_micros = excluded.cpu_micros, details = excluded.details,
 			script = CASE WHEN excluded.script = '' THEN reported_tasks.script ELSE excluded.script END,
 			message = CASE WHEN excluded.message = '' THEN reported_tasks.message ELSE excluded.message END`, rows)
 }
 
-// saveReport writes what a report has changed.
-func (db *DB) saveReport(ctx context.Context, p *reported.Picture, c reported.Change, report reported.Report, logSize int64, now time.Time) error {
+// savePicture writes what a report has changed of a picture.
+func (db *DB) savePicture(ctx context.Context, p *reported.Picture, c reported.Change, report reported.Report) error {
 	if err := db.saveReportedTasks(ctx, p.Run.ID, c.Rows); err != nil {
 		return err
 	}
 	if err := db.saveReportedNodes(ctx, p.Run.ID, c.Nodes); err != nil {
 		return err
 	}
-	if err := db.saveAbout(ctx, p, c, report); err != nil {
+	return db.saveAbout(ctx, p, c, report)
+}
+
+// saveReport writes what a report has changed of a run.
+func (db *DB) saveReport(ctx context.Context, p *reported.Picture, c reported.Change, report reported.Report, logSize int64, now time.Time) error {
+	if err := db.savePicture(ctx, p, c, report); err != nil {
 		return err
 	}
 	if c.Redraw {

@@ -48,6 +48,11 @@ type Files interface {
 	// that has changed is fs.ErrInvalid. The caller closes it.
 	Collect(ctx context.Context, h Handle, o Output) (io.ReadCloser, error)
 
+	// Open reads a file that a command writes while it runs, by its path below the
+	// attempt's folder, such as tmp/events; fs.ErrNotExist where there is none. The
+	// caller closes it.
+	Open(ctx context.Context, h Handle, path string) (io.ReadSeekCloser, error)
+
 	// Progress is how far a running command says that it has come.
 	Progress(ctx context.Context, h Handle) (done, total float64, ok bool)
 }

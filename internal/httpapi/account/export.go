@@ -315,7 +315,7 @@ func (e *export) run(r runs.Run) error {
 		rows, _, err := a.Runs.Events(x.Context(), x.Caller, r.ID, seq, runsapi.EventsMost)
 		return rows, err
 	}, func(v runs.Event) error { e.item(runsapi.EventOut(v)); return nil })
-	if r.Kind == runs.Reported {
+	if r.Engine != "" {
 		e.reported(r.ID)
 	}
 	e.items = runItems

@@ -114,6 +114,7 @@ func NodeOut(n runs.Node, now time.Time) api.RunNode {
 	out := api.RunNode{
 		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: kernel.OrNull(n.CacheMiss),
 		ExitCode: n.ExitCode, StartedAt: kernel.TimeOrNull(n.StartedAt), FinishedAt: kernel.TimeOrNull(n.FinishedAt), WaitsFor: kernel.OrNull(n.WaitsFor),
+		LaunchedBy: kernel.OrNull(n.LaunchedBy), Follows: n.Follows,
 	}
 	if known := !n.FinishedAt.IsZero() || !n.State.Terminal(); known && !n.StartedAt.IsZero() { // of what was given up elsewhere it may not be
 		end := n.FinishedAt

@@ -25,7 +25,7 @@ type merging struct {
 // tasks is computed of all of them.
 func (p *Picture) Merge(r Report, now time.Time) Change {
 	m := &merging{Picture: p, report: r, now: now, over: p.Run.Status.Terminal()}
-	m.Change.LeftOut = p.LeftOut
+	m.Change.LeftOut = cmp.Or(r.LeftOut, p.LeftOut)
 	m.declare()
 	m.connect()
 	for _, t := range r.Tasks {
@@ -51,6 +51,9 @@ func (m *merging) node(name string) *Node {
 		name = "(unnamed)"
 	}
 	id := NodeID(name)
+	if m.Step != "" {
+		id = m.Step + runs.ProcessMark + id
+	}
 	if n := m.Picture.Nodes[id]; n != nil {
 		return n
 	}
@@ -132,6 +135,9 @@ func (m *merging) newRow(t Task) *Row {
 	if n == nil {
 		return nil
 	}
+	if t.Number == Unnumbered {
+		t.Number = m.Picture.Tasks + m.Change.Tasks + 1
+	}
 	row := &Row{NodeID: n.ID, Task: Task{
 		ID: t.ID, Chain: t.Chain, Node: n.Name, Number: t.Number, Attempt: t.Attempt, Version: -1, State: Queued,
 	}}
@@ -182,7 +188,7 @@ func (t *Task) shortTexts() int64 {
 // update takes what is said; what is older than what is known only fills gaps.
 func (r *Row) update(t Task, newer bool) {
 	if newer {
-		r.Version, r.State, r.WillRetry, r.Ignored = t.Version, t.State, t.WillRetry, t.Ignored
+		r.Version, r.State, r.WillRetry, r.Ignored, r.Attempt = t.Version, t.State, t.WillRetry, t.Ignored, t.Attempt
 	}
 	r.changed = r.changed || t.Script != "" || t.Message != ""
 	r.Script, r.Message = cmp.Or(t.Script, r.Script), cmp.Or(t.Message, r.Message)

@@ -14,11 +14,12 @@ import (
 // report names, with the other attempts of the same tasks.
 type Picture struct {
 	Run       runs.Run
-	Finished  bool  // its own report ended it
-	LastSeq   int64 // of its reports
-	Tasks     int   // attempts in all
-	Texts     int64 // bytes that it keeps
-	TeamTexts int64 // that its team keeps
+	Step      string // of the run, whose pipeline this is; empty: it is of the run as a whole
+	Finished  bool   // its own report ended it
+	LastSeq   int64  // of its reports
+	Tasks     int    // attempts in all
+	Texts     int64  // bytes that it keeps
+	TeamTexts int64  // that its team keeps
 	LeftOut   string
 	Nodes     map[string]*Node // by id
 	Edges     map[[2]string]bool

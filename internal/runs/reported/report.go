@@ -17,6 +17,7 @@ type Report struct {
 	Progress *Progress
 	Log      []LogText
 	Finish   *Finish
+	LeftOut  string // what the report lacks, for people; empty: nothing
 
 	// What is said once, when the run has begun or ended.
 	EngineVersion string
@@ -72,12 +73,15 @@ func (s State) Known() bool {
 	return false
 }
 
+// Unnumbered is the number of a task whose engine does not tell one.
+const Unnumbered = -1
+
 // Task is one attempt of a task. What is empty was not said.
 type Task struct {
 	ID      string // of this attempt, in its run
 	Chain   string // what the attempts of one task have in common within their step
 	Node    string // the step's name
-	Number  int    // of the task, or of the attempt where the engine counts those
+	Number  int    // of the task, or of the attempt where the engine counts those; Unnumbered: in the order of arrival
 	Attempt int    // from 1
 	State   State
 	Version int64 // the greater of two is the newer
@@ -112,8 +116,8 @@ type Details struct {
 	Written    *int64   `json:"written,omitempty"`
 }
 
-// clean cuts and mends what a stranger sent.
-func (r *Report) clean(now time.Time) {
+// Clean cuts and mends what a stranger sent.
+func (r *Report) Clean(now time.Time) {
 	for i := range r.Tasks {
 		r.Tasks[i].clean(now)
 	}

@@ -209,7 +209,7 @@ func (s *Service) Take(ctx context.Context, caller access.Caller, id ids.Run, r 
 	if err := caller.Must(access.ReportRuns); err != nil {
 		return Taken{}, err
 	}
-	r.clean(s.now())
+	r.Clean(s.now())
 	t, err := s.store.TakeReport(ctx, caller.Team, id, r, s.now())
 	switch {
 	case err != nil || t.Dropped:

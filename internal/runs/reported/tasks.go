@@ -2,13 +2,12 @@ package reported
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/itemplace"
 )
 
 // Listed is a task of a step.
@@ -19,6 +18,7 @@ type Listed struct {
 
 // TaskStore reads the tasks of reported runs.
 type TaskStore interface {
+	ProcessStore
 	// ReportedShards are tasks of a step that stand in one of some ways, after
 	// one, in order.
 	ReportedShards(ctx context.Context, id ids.Run, node string, kinds []string, after, limit int) ([]Listed, error)
@@ -47,24 +47,19 @@ func stateIn(r runs.Run, k kind) lifecycle.NodeState {
 // Shards are the tasks of a step, failed ones first, then by their number. next is
 // where the following page begins, or empty.
 func (t Tasks) Shards(ctx context.Context, r runs.Run, p runs.ShardPage) (list []runs.Shard, next string, err error) {
-	rank, from := 0, -1
-	if p.After != "" {
-		if n, err := fmt.Sscanf(p.After, "%d.%d", &rank, &from); err != nil || n != 2 || fmt.Sprintf("%d.%d", rank, from) != p.After {
-			return nil, "", fault.Problems([]fault.Detail{{Path: "cursor", Message: "is not one that an earlier page gave"}}, "cursor is not one that an earlier page gave")
-		}
+	at, err := itemplace.Read(p.After)
+	if err != nil {
+		return nil, "", err
 	}
 	list = []runs.Shard{}
-	for ; rank < 2; rank, from = rank+1, -1 {
+	for rank, from := at.Rank, at.Index; rank < 2; rank, from = rank+1, -1 {
 		if list, err = t.add(ctx, r, p, rank == 0, from, list); err != nil {
 			return nil, "", err
 		}
 		if len(list) > p.Limit {
 			list = list[:p.Limit]
-			rank = 1
-			if list[p.Limit-1].State == lifecycle.NodeFailed {
-				rank = 0
-			}
-			next = fmt.Sprintf("%d.%d", rank, list[p.Limit-1].Index)
+			last := list[p.Limit-1]
+			next = itemplace.Of(last.State == lifecycle.NodeFailed, last.Index).Text()
 			break
 		}
 	}

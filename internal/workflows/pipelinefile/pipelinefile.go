@@ -87,9 +87,20 @@ func Definition(f Files) (definitionfile.File, error) {
 var commands = map[pipeline.Engine]string{
 	pipeline.Snakemake: prepare + `$SNAKEMAKE_PROGRAM --cores "$VCPU" --configfile "$PARAMS_FILE" --logger millrace --logger-millrace-events-file "$EVENTS_FILE"
 `,
-	pipeline.Nextflow: prepare + `$NEXTFLOW_PROGRAM run main.nf -offline -ansi-log false -params-file "$PARAMS_FILE" -with-trace "$EVENTS_FILE"
+	pipeline.Nextflow: prepare + `cat > "$EVENTS_FILE.config" <<'END'
+` + traceSettings + `END
+$NEXTFLOW_PROGRAM run main.nf -offline -ansi-log false -params-file "$PARAMS_FILE" -c "$EVENTS_FILE.config" -with-trace "$EVENTS_FILE" -with-dag "$EVENTS_FILE.dot"
 `,
 }
+
+// traceSettings have Nextflow write what is shown of its tasks. A script has lines
+// of its own: the word after it is the end of the row.
+const traceSettings = `trace.raw = true
+trace.sep = '\t'
+trace.overwrite = true
+trace.fields = 'task_id,hash,native_id,process,name,status,exit,attempt,submit,start,complete,realtime,%cpu,peak_rss,cpus,memory,disk,time,container,queue,workdir,read_bytes,write_bytes,hostname,script,error_action'
+dag.overwrite = true
+`
 
 const prepare = `cp -R "$SOURCE_DIR/." .
 chmod -R u+w .

@@ -4813,11 +4813,11 @@ export interface components {
             commit: string | null;
             /** @description `reported`: it is carried out elsewhere and watched here; null: it runs here. */
             kind: string | null;
-            /** @description What carries out a reported one: `nextflow`, `snakemake` or another. */
+            /** @description What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another. */
             engine: string | null;
             /**
              * Format: date-time
-             * @description When a reported one was last heard of.
+             * @description When a reported one, or the pipeline of a step, was last heard of.
              */
             lastHeardAt: string | null;
             /** @description The sweep that it belongs to. */
@@ -5395,6 +5395,10 @@ export interface components {
             shards: components["schemas"]["Shards"] | null;
             /** @description How much of its inputs from elsewhere has come, while it waits for them; else null or absent. */
             fetching?: components["schemas"]["Fetching"] | null;
+            /** @description Of a process of a pipeline: the node that launches it. Its tasks are its items, and `/api/reported-runs/{id}` has what the engine said. Null or absent for the nodes of the definition. */
+            launchedBy?: string | null;
+            /** @description Of a process of a pipeline, ids of the processes that come before it, as far as the engine has told. */
+            follows?: string[];
         };
         Shards: {
             total: number;

@@ -3878,11 +3878,11 @@ class RunRow(Model):
     """
     engine: str | None
     """
-    What carries out a reported one: `nextflow`, `snakemake` or another.
+    What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
     """
     last_heard_at: Annotated[AwareDatetime | None, Field(alias='lastHeardAt')]
     """
-    When a reported one was last heard of.
+    When a reported one, or the pipeline of a step, was last heard of.
     """
     sweep_id: Annotated[str | None, Field(alias='sweepId')]
     """
@@ -4183,6 +4183,14 @@ class RunNode(Model):
     fetching: Fetching | None = None
     """
     How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
+    """
+    launched_by: Annotated[str | None, Field(alias='launchedBy')] = None
+    """
+    Of a process of a pipeline: the node that launches it. Its tasks are its items, and `/api/reported-runs/{id}` has what the engine said. Null or absent for the nodes of the definition.
+    """
+    follows: list[str] | None = None
+    """
+    Of a process of a pipeline, ids of the processes that come before it, as far as the engine has told.
     """
 
 

@@ -89,6 +89,16 @@ func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output)
 	return file, nil
 }
 
+// Open follows no link out of the folder that the command writes in.
+func (f *Files) Open(_ context.Context, h executor.Handle, path string) (io.ReadSeekCloser, error) {
+	part, name := filepath.Split(path)
+	file, err := outputs.Open(filepath.Join(f.Folder(h.Key), part), name)
+	if err != nil {
+		return nil, err // no file in an interface
+	}
+	return file, nil
+}
+
 // Progress reads the file that the command may write it into.
 func (f *Files) Progress(_ context.Context, h executor.Handle) (done, total float64, ok bool) {
 	return taskenv.ProgressOf(f.Folder(h.Key))

@@ -1,0 +1,228 @@
+package launched
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/reported"
+)
+
+// folder is what a task has written, and the store of its picture.
+type folder struct {
+	files     map[string]string
+	picture   reported.Picture
+	places    string
+	reports   int
+	rows      int // of all reports
+	refuses   error
+	elsewhere bool // the run shows another step
+}
+
+type file struct{ *bytes.Reader }
+
+func (file) Close() error { return nil }
+
+func (f *folder) Open(_ context.Context, _ executor.Handle, path string) (io.ReadSeekCloser, error) {
+	text, ok := f.files[path]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return file{bytes.NewReader([]byte(text))}, nil
+}
+
+func (f *folder) BeginLaunched(_ context.Context, l reported.Launched, _ time.Time) (string, bool, error) {
+	if f.picture.Nodes == nil {
+		f.picture = reported.Picture{
+			Run: runs.Run{Status: lifecycle.Running}, Step: l.Step, Nodes: map[string]*reported.Node{}, Edges: map[[2]string]bool{}, Rows: map[string]*reported.Row{},
+		}
+	}
+	return f.places, !f.elsewhere, f.refuses
+}
+
+func (f *folder) TakeLaunched(_ context.Context, _ reported.Launched, r reported.Report, places string, now time.Time) (int, error) {
+	if f.refuses != nil {
+		return 0, f.refuses
+	}
+	c := f.picture.Merge(r, now)
+	f.picture.Tasks += c.Tasks
+	f.picture.LeftOut = c.LeftOut
+	f.picture.Finished = f.picture.Finished || c.Ending != nil
+	for _, row := range f.picture.Rows {
+		row.Loaded()
+	}
+	f.places, f.reports, f.rows = places, f.reports+1, f.rows+len(r.Tasks)
+	return c.Progress, nil
+}
+
+// steps are the processes in a line each, and what follows what.
+func (f *folder) steps() (lines []string) {
+	for _, n := range f.picture.Sorted() {
+		r := n.Row()
+		lines = append(lines, fmt.Sprintf("%s %s %d/%d, %d failed", n.ID, n.State, r.ShardsDone, *r.Shards, r.ShardsFailed))
+	}
+	for _, e := range slices.SortedFunc(maps.Keys(f.picture.Edges), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		lines = append(lines, e[0]+" -> "+e[1])
+	}
+	return lines
+}
+
+var august = time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+
+// clock goes on by what lies between two looks.
+func clock() func() time.Time {
+	now := august
+	return func() time.Time { now = now.Add(lookEvery); return now }
+}
+
+func (f *folder) follow(e pipeline.Engine) *Follower {
+	return New(f, reported.Launched{Run: "run_1", Step: "pipeline", Attempt: 1, Engine: e}, f, clock())
+}
+
+func (f *folder) look(t *testing.T, w *Follower, final bool) {
+	t.Helper()
+	if _, err := w.Look(t.Context(), executor.Handle{}, final); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const snakemakeEvents = `{"seq":1,"at":"2026-08-01T00:00:00.000Z","graph":{"nodes":[{"name":"part"},{"name":"sum"}],"edges":[{"from":"part","to":"sum"}]}}
+{"seq":2,"at":"2026-08-01T00:00:00.000Z","graph":{"nodes":[{"name":"part","expected":2},{"name":"sum","expected":1}],"edges":[]}}
+{"seq":3,"at":"2026-08-01T00:00:01.000Z","task":{"task":1,"node":"part","attempt":1,"status":"running","name":"n=1","script":"echo 1","cpus":1.0,"memoryBytes":1000}}
+{"seq":4,"at":"2026-08-01T00:00:01.000Z","task":{"task":2,"node":"part","attempt":1,"status":"running"}}
+{"seq":5,"at":"2026-08-01T00:00:02.000Z","task":{"task":1,"node":"part","attempt":1,"status":"failed","willRetry":true}}
+{"seq":6,"at":"2026-08-01T00:00:02.000Z","task":{"task":1,"node":"part","attempt":2,"status":"running"}}
+{"seq":7,"at":"2026-08-01T00:00:03.000Z","task":{"task":2,"node":"part","attempt":1,"status":"succeeded"}}
+{"seq":8,"progress":{"done":1,"total":3}}
+{"seq":9,"at":"2026-08-01T00:00:04.000Z","task":{"task":1,"node":"part","attempt":2,"status":"succeeded"}}
+{"seq":10,"at":"2026-08-01T00:00:04.000Z","task":{"task":0,"node":"sum","attempt":1,"status":"running"}}
+{"seq":11,"at":"2026-08-01T00:00:05.000Z","task":{"task":0,"node":"sum","attempt":1,"status":"succeeded"}}
+{"seq":12,"finish":{"status":"completed"}}
+`
+
+var snakemakeSteps = []string{
+	"pipeline.part succeeded 2/2, 0 failed", "pipeline.sum succeeded 1/1, 0 failed", "pipeline.part -> pipeline.sum",
+}
+
+// However the file grows, and whoever reads it, the picture at the end is the same.
+func TestAFileThatGrowsIsReadOnce(t *testing.T) {
+	t.Parallel()
+	for _, step := range []int{1, 7, 100, len(snakemakeEvents)} {
+		f := &folder{files: map[string]string{}}
+		w := f.follow(pipeline.Snakemake)
+		f.look(t, w, false)
+		for end := 0; end < len(snakemakeEvents); end += step {
+			f.files[eventsPath] = snakemakeEvents[:end]
+			if end%3 == 0 {
+				w = f.follow(pipeline.Snakemake) // another worker, which has what is stored
+			}
+			f.look(t, w, false)
+		}
+		f.files[eventsPath] = snakemakeEvents
+		f.look(t, w, true)
+		if got := f.steps(); !slices.Equal(got, snakemakeSteps) || f.rows != 8 || !f.picture.Finished {
+			t.Errorf("by %d: %q, %d rows", step, got, f.rows)
+		}
+		reports := f.reports
+		f.look(t, w, true)
+		if f.reports != reports {
+			t.Error("an end is reported twice")
+		}
+	}
+}
+
+// What could not be stored is read again.
+func TestNothingIsLostWhenTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	f := &folder{files: map[string]string{eventsPath: snakemakeEvents[:700]}}
+	w := f.follow(pipeline.Snakemake)
+	f.look(t, w, false)
+	f.files[eventsPath], f.refuses = snakemakeEvents, io.ErrUnexpectedEOF
+	for _, final := range []bool{false, true} {
+		if _, err := w.Look(t.Context(), executor.Handle{}, final); err == nil {
+			t.Fatal("an error of the store is not told")
+		}
+	}
+	f.refuses = nil
+	f.look(t, w, true)
+	if got := f.steps(); !slices.Equal(got, snakemakeSteps) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestThePipelineOfAnotherStepIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := &folder{files: map[string]string{eventsPath: snakemakeEvents}, elsewhere: true}
+	f.look(t, f.follow(pipeline.Snakemake), true)
+	if f.reports > 0 {
+		t.Error("it is reported")
+	}
+}
+
+// A stranger's code writes the file.
+func TestHostileEvents(t *testing.T) {
+	t.Parallel()
+	task := func(more string) string { return `{"task":{"task":1,"node":"a","status":"running"` + more + "}}\n" }
+	for name, tt := range map[string]struct {
+		text  string
+		steps string
+	}{
+		"nothing":            {"", ""},
+		"no JSON":            {"\x00\xff{[\n\n" + strings.Repeat("[", 1<<17) + "\n" + task(""), "pipeline.a cancelled 0/1, 0 failed"},
+		"no end":             {strings.TrimSuffix(task(""), "\n"), ""},
+		"a line without end": {strings.Repeat("x", 3*chunk/2) + "\n" + task(""), "pipeline.a cancelled 0/1, 0 failed"},
+		"numbers":            {task(`,"attempt":-1`) + task(`,"attempt":1e99`) + task(`,"exitCode":99999999999`) + `{"task":{"task":-1,"node":"a","status":"running"}}` + "\n", ""},
+		"states":             {`{"task":{"task":1,"node":"a","status":"won"}}` + "\n" + `{"task":{"node":"a","status":"running"}}` + "\n", ""},
+		"names":              {`{"task":{"task":1,"node":"../\u0000<b>\ud800","status":"running"}}` + "\n", "pipeline.n______b___"},
+		"expected":           {`{"graph":{"nodes":[{"name":"a","expected":-5}]}}` + "\n", "pipeline.a skipped 0/0, 0 failed"},
+		"a circle":           {`{"graph":{"edges":[{"from":"a","to":"b"},{"from":"b","to":"a"}]}}` + "\n", "pipeline.a skipped"},
+	} {
+		f := &folder{files: map[string]string{eventsPath: tt.text}}
+		f.look(t, f.follow(pipeline.Snakemake), true)
+		if got := strings.Join(f.steps(), "; "); !strings.HasPrefix(got, tt.steps) || tt.steps == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, n := range f.picture.Nodes {
+			if strings.ContainsAny(n.Name, "\x00\n") {
+				t.Errorf("%s: the name %q", name, n.Name)
+			}
+		}
+	}
+}
+
+// However much is written, no more is read than a run can show.
+func TestAFloodOfEventsIsBounded(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&b, `{"task":{"task":%d,"node":"n%d","status":"succeeded"}}`+"\n", i, i%7)
+	}
+	f := &folder{files: map[string]string{eventsPath: b.String()}}
+	w := f.follow(pipeline.Snakemake)
+	f.look(t, w, false)
+	if f.rows != perLook*batchLines {
+		t.Errorf("one look takes %d", f.rows)
+	}
+	w.places.Lines = maxLines - 2*batchLines - 5 // as if there had been so many
+	f.look(t, w, true)
+	if f.rows > (perLook+2)*batchLines+5 || f.picture.LeftOut != tooMuch || len(f.picture.Nodes) != 7 {
+		t.Errorf("%d tasks of %d steps are taken: %q", f.rows, len(f.picture.Nodes), f.picture.LeftOut)
+	}
+	f = &folder{files: map[string]string{eventsPath: b.String()}, places: fmt.Sprintf(`{"offsets":{%q:%d},"lines":1}`, eventsPath, maxBytes-100)}
+	f.files[eventsPath] = strings.Repeat("\n", 1000) // it was cut meanwhile
+	f.look(t, f.follow(pipeline.Snakemake), true)
+	if f.rows > 0 {
+		t.Errorf("%d rows of what is not there", f.rows)
+	}
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/reported"
+)
+
+var _ reported.LaunchedStore = (*DB)(nil)
+
+// launchedKey is the reporter's key of a run whose step launches a pipeline. No
+// reporter can send it: it is no line.
+func launchedKey(id ids.Run) string { return "\n" + string(id) }
+
+// heldRun is a run that a worker holds, locked.
+func (db *DB) heldRun(ctx context.Context, id ids.Run, fence int64) (runs.Run, error) {
+	r, err := db.lockedRun(ctx, id)
+	if err == nil && (r.Fence != fence || r.Status != lifecycle.Running) {
+		err = runs.ErrFenced
+	}
+	return r, err
+}
+
+// BeginLaunched begins the picture of an attempt, or finds it.
+func (db *DB) BeginLaunched(ctx context.Context, l reported.Launched, now time.Time) (places string, shown bool, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		r, err := tx.heldRun(ctx, l.Run, l.Fence)
+		if err != nil {
+			return err
+		}
+		var step string
+		var attempt int
+		err = tx.q.QueryRowContext(ctx, `SELECT step, attempt, places FROM reported_runs WHERE run_id = $1`, l.Run).Scan(&step, &attempt, &places)
+		known := !errors.Is(err, sql.ErrNoRows)
+		if err != nil && known {
+			return err
+		}
+		shown = !known || step == l.Step
+		if !shown || known && attempt == l.Attempt {
+			return nil
+		}
+		places = ""
+		return tx.newLaunched(ctx, r, l, now)
+	})
+	return places, shown, err
+}
+
+// newLaunched writes an empty picture in place of that of an earlier attempt.
+func (db *DB) newLaunched(ctx context.Context, r runs.Run, l reported.Launched, now time.Time) error {
+	for _, statement := range []string{
+		`DELETE FROM reported_tasks WHERE run_id = $1`, `DELETE FROM reported_nodes WHERE run_id = $1`, `DELETE FROM reported_runs WHERE run_id = $1`,
+	} {
+		if _, err := db.changed(ctx, statement, l.Run); err != nil {
+			return err
+		}
+	}
+	_, err := db.q.ExecContext(ctx, `
+		INSERT INTO reported_runs (run_id, team_id, engine, reporter_key, engine_version, project, details, step, attempt) VALUES ($1, $2, $3, $4, '', $5, '{}', $6, $7)`,
+		l.Run, r.Team, l.Engine, launchedKey(l.Run), r.WorkflowName, l.Step, l.Attempt)
+	if err != nil {
+		return err
+	}
+	_, err = db.changed(ctx, `UPDATE runs SET engine = $1, heard_at = $2 WHERE id = $3`, l.Engine, micros(now), l.Run)
+	return err
+}
+
+// TakeLaunched merges a report of the pipeline that a step launches.
+func (db *DB) TakeLaunched(ctx context.Context, l reported.Launched, report reported.Report, places string, now time.Time) (percent int, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		r, err := tx.heldRun(ctx, l.Run, l.Fence)
+		if err != nil {
+			return err
+		}
+		r.Progress = 0 // of the pipeline alone
+		p, _, err := tx.picture(ctx, r, report)
+		if err != nil {
+			return err
+		}
+		c := p.Merge(report, now)
+		percent = c.Progress
+		if err := tx.savePicture(ctx, p, c, report); err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `UPDATE reported_runs SET places = $1 WHERE run_id = $2`, places, l.Run); err != nil {
+			return err
+		}
+		var seq int64
+		err = tx.q.QueryRowContext(ctx, `UPDATE runs SET heard_at = $1, seq = seq + $2 WHERE id = $3 RETURNING seq`, micros(now), len(c.Events), l.Run).Scan(&seq)
+		if err != nil {
+			return err
+		}
+		return tx.insertEvents(ctx, l.Run, seq, c.Events...)
+	})
+	return percent, err
+}
+
+// LaunchedPicture is the picture of the pipeline that a step of a run launches.
+func (db *DB) LaunchedPicture(ctx context.Context, id ids.Run) (*reported.Picture, error) {
+	p, _, err := db.picture(ctx, runs.Run{ID: id}, reported.Report{})
+	if fault.Is(err, fault.KindNotFound) || err == nil && p.Step == "" {
+		return nil, nil
+	}
+	return p, err
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/reported"
+)
+
+// launching is a run that a worker holds, whose step launches a pipeline.
+func launching(t *testing.T, w *watched) reported.Launched {
+	t.Helper()
+	submit(t, w.db, w.caller.Team)
+	claimed, err := w.db.ClaimRuns(t.Context(), claim("w", 1), august, august.Add(time.Hour))
+	if err != nil || len(claimed.Runs) != 1 {
+		t.Fatalf("%d claimed, %v", len(claimed.Runs), err)
+	}
+	r := claimed.Runs[0]
+	return reported.Launched{Run: r.ID, Fence: r.Fence, Step: "pipeline", Attempt: 1, Engine: pipeline.Snakemake}
+}
+
+// processes are those of a run, in a line each.
+func (w *watched) processes(t *testing.T, l reported.Launched) string {
+	t.Helper()
+	list, err := reported.Tasks{Store: w.db}.Processes(t.Context(), w.runOf(t, l.Run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, n := range list {
+		lines = append(lines, fmt.Sprint(n.LaunchedBy, " ", n.ID, " ", n.State, " ", n.ShardsDone, "/", *n.Shards, n.Follows))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (w *watched) takeLaunched(t *testing.T, l reported.Launched, places string, reports ...reported.Report) {
+	t.Helper()
+	for _, r := range reports {
+		if _, err := w.db.TakeLaunched(t.Context(), l, r, places, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What the pipeline of a step reports is shown beside the run's own steps, which it
+// does not touch.
+func TestALaunchedPipelineIsShownInItsRun(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		l := launching(t, w)
+		before := w.runOf(t, l.Run)
+		for range 2 { // whoever adopts the task finds what is there
+			if places, shown, err := db.BeginLaunched(ctx, l, w.now); err != nil || !shown || places != "" {
+				t.Fatal(places, shown, err)
+			}
+		}
+		told := story()
+		w.takeLaunched(t, l, "here", told[:8]...)
+		if got := w.processes(t, l); !strings.HasPrefix(got, "pipeline pipeline.align running 2/3 []; pipeline pipeline.n_NFCORE_count__all") {
+			t.Error(got)
+		}
+		if places, _, err := db.BeginLaunched(ctx, l, w.now); err != nil || places != "here" {
+			t.Errorf("it is read from %q on, %v", places, err)
+		}
+		after := w.runOf(t, l.Run)
+		if after.Status != lifecycle.Running || after.Kind != "" || after.Engine != "snakemake" || string(after.Definition) != string(before.Definition) ||
+			after.TotalNodes != before.TotalNodes || after.DoneNodes != before.DoneNodes || after.Price != before.Price || after.Billed != before.Billed {
+			t.Errorf("the run is %+v", after)
+		}
+		rec, err := db.RecordOf(ctx, l.Run)
+		if err != nil || len(rec.Nodes) > 0 || len(rec.Attempts) > 0 {
+			t.Errorf("its worker finds %+v, %v", rec, err)
+		}
+		// The general intake does not reach it, and nobody has its key.
+		if _, err := w.Take(ctx, w.caller, l.Run, told[0]); !fault.Is(err, fault.KindNotFound) {
+			t.Errorf("a stranger reports to it: %v", err)
+		}
+		if _, err := w.Begin(ctx, w.caller, reported.New{Key: launchedKey(l.Run), Engine: "snakemake", Project: "x"}); err == nil {
+			t.Error("its key is taken from a stranger")
+		}
+		// The end of the attempt ends what is open, whatever the file said.
+		w.takeLaunched(t, l, "end", reported.Report{Finish: &reported.Finish{Status: lifecycle.Completed}})
+		if got := w.processes(t, l); !strings.Contains(got, "align succeeded 2/3") || !strings.Contains(got, "plot skipped 0/0") {
+			t.Error(got)
+		}
+		events, err := db.Events(ctx, w.caller.Team, l.Run, 0, 100)
+		for i, e := range events {
+			if e.Seq != int64(i+1) {
+				t.Errorf("event %d has the number %d, %v", i, e.Seq, err)
+			}
+		}
+	})
+}
+
+// A further attempt of the step begins with an empty picture; a worker that has lost
+// the run changes nothing, and of two steps one is shown.
+func TestTheNewestAttemptOfALaunchIsShown(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		l := launching(t, w)
+		if _, _, err := db.BeginLaunched(ctx, l, w.now); err != nil {
+			t.Fatal(err)
+		}
+		w.takeLaunched(t, l, "end", story()...)
+		other := l
+		other.Step = "other"
+		if _, shown, err := db.BeginLaunched(ctx, other, w.now); err != nil || shown {
+			t.Errorf("a second step is shown: %v", err)
+		}
+		again := l
+		again.Attempt = 2
+		if places, shown, err := db.BeginLaunched(ctx, again, w.now); err != nil || !shown || places != "" {
+			t.Fatal(places, shown, err)
+		}
+		if got := w.processes(t, l); got != "" {
+			t.Errorf("of the first attempt there is %s", got)
+		}
+		w.takeLaunched(t, again, "", task(1, 1, 1, "align", reported.Running))
+		if got := w.processes(t, l); got != "pipeline pipeline.align running 0/1 []" {
+			t.Error(got)
+		}
+		lost := again
+		lost.Fence++
+		if _, _, err := db.BeginLaunched(ctx, lost, w.now); !errors.Is(err, runs.ErrFenced) {
+			t.Errorf("who has lost it begins: %v", err)
+		}
+		if _, err := db.TakeLaunched(ctx, lost, reported.Report{}, "", w.now); !errors.Is(err, runs.ErrFenced) {
+			t.Errorf("who has lost it reports: %v", err)
+		}
+		// What runs when the run ends does not run for ever.
+		if err := db.EndRun(ctx, l.Run, l.Fence, runs.Ending{Status: lifecycle.Cancelled}, w.now); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.processes(t, l); got != "pipeline pipeline.align cancelled 0/1 []" {
+			t.Error(got)
+		}
+	})
+}

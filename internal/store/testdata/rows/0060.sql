@@ -1,0 +1,1 @@
+UPDATE reported_runs SET step = 's', attempt = 1, places = '{}';
