@@ -292,6 +292,9 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 		return "", nil, nil, err
 	}
 	name := t.store.nameOf(lock, digest)
+	if err := t.store.dropOutlived(name, lock); err != nil {
+		return "", nil, nil, err
+	}
 	var m meta
 	release, err = t.store.trees.Hold(ctx, name, &m, func(ctx context.Context, dir string) (known any, err error) {
 		err = t.store.build(ctx, t.team, spec, func(b *build) error {

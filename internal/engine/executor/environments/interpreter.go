@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
 
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
 )
 
@@ -51,6 +55,19 @@ func (s *Store) pythonSettings(version, prefix string) map[string]string {
 		env["PYTHON_MIRROR"] = pythonURL
 	}
 	return env
+}
+
+// dropOutlived removes an environment whose interpreter is gone, as after an upgrade of
+// the machine, so that it is built again.
+func (s *Store) dropOutlived(name string, lock environment.Lock) error {
+	python := filepath.Join(s.trees.Dir(name), treeFolder, "bin", "python")
+	if _, err := os.Lstat(python); err != nil || isConda(lock) {
+		return nil //nolint:nilerr // it is not here, or has its own
+	}
+	if _, err := os.Stat(python); !errors.Is(err, fs.ErrNotExist) {
+		return nil //nolint:nilerr // whatever is wrong, building it again would not help
+	}
+	return s.trees.Drop(name)
 }
 
 // parseMirror reads the address of a mirror; nil where there is none.

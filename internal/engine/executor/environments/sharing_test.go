@@ -1,8 +1,11 @@
 package environments_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -188,5 +191,24 @@ func TestThatAnEnvironmentIsUsedIsNotedOnceADay(t *testing.T) {
 		if known, err := f.records.EnvironmentBuild(t.Context(), "a", pip("one").Key()); err != nil || !known.UsedAt.Equal(began.Add(pass.noted)) {
 			t.Errorf("%s later it was used at %s, %v", pass.later, known.UsedAt, err)
 		}
+	}
+}
+
+// After an upgrade of the machine its interpreter may be another one.
+func TestAnEnvironmentWithoutItsInterpreterIsBuiltAgain(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", map[string]string{"one.py": "print('one')\n"})
+	f := open(t, nil, x.URL)
+	path, _ := f.use(t, "a", pip("one"))
+	python := filepath.Join(path, "bin", "python")
+	if err := errors.Join(os.Remove(python), os.Symlink("/usr/bin/python3.0", python)); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := f.use(t, "a", pip("one")); again != path {
+		t.Errorf("it is at %s", again)
+	}
+	if out, err := exec.Command(python, "-m", "one").CombinedOutput(); err != nil || string(out) != "one\n" {
+		t.Errorf("it says %q, %v", out, err)
 	}
 }

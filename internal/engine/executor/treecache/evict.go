@@ -49,6 +49,14 @@ func (c *Cache) Clean() error {
 	return nil
 }
 
+// Drop removes a tree that is not what it was, unless somebody uses it.
+func (c *Cache) Drop(hex string) error {
+	if err := c.remove(hex); !errors.Is(err, errBusy) {
+		return err
+	}
+	return nil
+}
+
 func (c *Cache) list() ([]storedTree, error) {
 	entries, err := os.ReadDir(filepath.Join(c.Folder, treesFolder))
 	if err != nil {
