@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,5 +52,55 @@ func TestTasksUseCondaPackages(t *testing.T) {
 	}
 	if r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, forbidden))); r["errorCode"] != "environment_failed" || !strings.Contains(fmt.Sprint(r["errorMessage"]), "its operator allows own") {
 		t.Errorf("it ended as %v: %v", r["errorCode"], r["errorMessage"])
+	}
+}
+
+func TestAStepIsReproducedWithItsCondaPackages(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	x := indextest.New(t)
+	channeltest.NeedTool(t, x)
+	c := channeltest.New(t, "own")
+	greeter := func(version, says string) {
+		c.Add(channeltest.Package{Name: "greeter", Version: version, Files: map[string]string{"bin/greet": "#!/bin/sh\necho " + says + " from " + channeltest.Prefix + "\n"}})
+	}
+	greeter("1.0", "hello")
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL, "--conda-channels", c.URL)
+	token, _, _ := s.signUp("ada")
+	w := s.workflow(token, `{"nodes":[{"id":"greet","environment":{"conda":["greeter"]},"command":"greet; test -x $CONDA_PREFIX/bin/greet"}]}`)
+	run := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))
+	if done := s.ended(token, run); done["status"] != "completed" {
+		t.Fatalf("%v: %v\n%s", done["status"], done["errorMessage"], done["logs"])
+	}
+	greeter("2.0", "goodbye")
+	folder, home := filepath.Join(t.TempDir(), "again"), t.TempDir()
+	command := func(name string, args ...string) (string, error) {
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "BE_MILLRACE=1", "MILLRACE_SERVER="+s.base, "MILLRACE_TOKEN="+token, "HOME="+home, "UV_DEFAULT_INDEX="+x.URL, "UV_CACHE_DIR="+home)
+		if name != os.Args[0] && args != nil {
+			cmd.Env = append(cmd.Env, "CONDA_CHANNELS="+strings.TrimSuffix(c.URL, "own"))
+		}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := command(os.Args[0], "runs", "reproduce", run, "greet", "--to", folder); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	script := filepath.Join(folder, "run.sh")
+	if out, err := command(script); err == nil || !strings.Contains(out, "CONDA_CHANNELS") {
+		t.Errorf("without channels it says %s, %v", out, err)
+	}
+	for _, how := range []string{"bwrap", "plain"} {
+		if out, err := command(script, how); err != nil || !strings.Contains(out, "hello from "+folder+"/environment") {
+			t.Errorf("%s: it says %s, %v", how, out, err)
+		}
+	}
+	// Another file of the same name is not taken.
+	if err := errors.Join(os.RemoveAll(filepath.Join(folder, "packages")), os.RemoveAll(filepath.Join(folder, "environment"))); err != nil {
+		t.Fatal(err)
+	}
+	greeter("1.0", "evil")
+	if out, err := command(script, "plain"); err == nil || !strings.Contains(out, "not the file that the lock names") {
+		t.Errorf("another file: %s, %v", out, err)
 	}
 }

@@ -4,6 +4,7 @@ package reproduce
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,7 +27,7 @@ type Step struct {
 
 // Software is an environment: what is in it, to the version and the hash.
 type Software struct {
-	Python string // its version
+	Python string // its version; empty: they are conda packages
 	Lock   string
 }
 
@@ -37,6 +38,11 @@ const LockFile = "environment.lock"
 //
 //go:embed run.sh
 var runScript string
+
+// installScript installs conda packages.
+//
+//go:embed install.py
+var installScript string
 
 // Write puts the scripts into the folder with the inputs. Names come from the server: nothing
 // outside the folder is touched.
@@ -80,7 +86,7 @@ func Write(folder string, step Step) error {
 	}
 	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n%s", step.Node, step.Run, quoted(image), settings)
 	if step.Software != nil {
-		if err := put(LockFile, step.Software.Lock, 0o644); err != nil {
+		if err := errors.Join(put(LockFile, step.Software.Lock, 0o644), put("install.py", installScript, 0o644)); err != nil {
 			return err
 		}
 	}
@@ -97,12 +103,14 @@ var (
 	gitAddress    = regexp.MustCompile(`^(https?://|ssh://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)`)
 	gitCommit     = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	pythonVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
+	condaHead     = regexp.MustCompile(`^# conda ([a-z0-9-]+)$`)
+	condaPackage  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9-]*/[A-Za-z0-9_][A-Za-z0-9_.!+-]* --hash=sha256:[0-9a-f]{64}$`)
 )
 
 // settings are what run.sh has to know of code and software. What comes from a
 // server is checked: it becomes words of a command.
 func (s Step) settings() (string, error) {
-	git, commit, submodules, python := "", "", "", ""
+	git, commit, submodules, python, conda := "", "", "", "", ""
 	if from := s.Recipe.Source; from != nil {
 		if !gitAddress.MatchString(from.Git) || !gitCommit.MatchString(from.Commit) {
 			return "", fmt.Errorf("the code of the step cannot be had: %q at %q", from.Git, from.Commit)
@@ -112,12 +120,33 @@ func (s Step) settings() (string, error) {
 			submodules = "yes"
 		}
 	}
-	if s.Software != nil {
+	if s.Software != nil && s.Software.Python == "" {
+		var err error
+		if conda, err = condaPlatform(s.Software.Lock); err != nil {
+			return "", err
+		}
+	} else if s.Software != nil {
 		if python = s.Software.Python; !pythonVersion.MatchString(python) {
 			return "", fmt.Errorf("%q is no version of Python", python)
 		}
 	}
-	return fmt.Sprintf("git=%s\ncommit=%s\nsubmodules=%s\npython=%s\n", quoted(git), quoted(commit), quoted(submodules), quoted(python)), nil
+	return fmt.Sprintf("git=%s\ncommit=%s\nsubmodules=%s\npython=%s\nconda=%s\n", quoted(git), quoted(commit), quoted(submodules), quoted(python), quoted(conda)), nil
+}
+
+// condaPlatform is what the packages of a lock are for. Each of its lines becomes a
+// path and an address.
+func condaPlatform(lock string) (string, error) {
+	lines := strings.Split(strings.TrimSpace(lock), "\n")
+	head := condaHead.FindStringSubmatch(lines[0])
+	if head == nil {
+		return "", fmt.Errorf("%q does not begin a lock of conda packages", lines[0])
+	}
+	for _, line := range lines[1:] {
+		if !condaPackage.MatchString(line) || strings.Contains(line, "..") {
+			return "", fmt.Errorf("%q is no conda package of a lock", line)
+		}
+	}
+	return head[1], nil
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

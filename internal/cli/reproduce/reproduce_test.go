@@ -61,3 +61,20 @@ func TestAStepWithAnImageIsDoneAgainByPodman(t *testing.T) {
 		t.Errorf("%q %v", text, err)
 	}
 }
+
+// Each line of a lock becomes a path and an address, whatever the server says.
+func TestALockOfCondaPackagesHasNothingElse(t *testing.T) {
+	t.Parallel()
+	hash := " --hash=sha256:" + strings.Repeat("0", 64)
+	for _, lock := range []string{
+		"", "own/noarch/a-1-0.conda" + hash, "# conda linux-64'; touch x'\n", "# conda linux-64\n../../a-1-0.conda" + hash, "# conda linux-64\nown/noarch/..%2fa" + hash,
+		"# conda linux-64\n-o/noarch/a-1-0.conda" + hash, "# conda linux-64\nown/noarch/a-1-0.conda", "# conda linux-64\nown/noarch/a b.conda" + hash, "# conda linux-64\nhttps://evil.example/a-1-0.conda" + hash,
+		"# conda linux-64\nown/noarch/../a" + hash,
+	} {
+		folder := t.TempDir()
+		err := reproduce.Write(folder, reproduce.Step{Run: "run_1", Node: "n", Recipe: api.Recipe{Interpreter: "sh"}, Software: &reproduce.Software{Lock: lock}})
+		if _, there := os.Stat(filepath.Join(folder, "run.sh")); err == nil || there == nil {
+			t.Errorf("%q is taken: %v", lock, err)
+		}
+	}
+}

@@ -63,13 +63,49 @@ if [ -n "$python" ]; then
   base=$(dirname "$(dirname "$(readlink -f "$here/environment/bin/python")")")
 fi
 
+# Conda packages, by the same lock, from where you have their channels.
+if [ -n "$conda" ]; then
+  if [ ! -e "$here/environment/done" ]; then
+    case $(uname -sm) in
+    "Linux x86_64") machine=linux-64 ;;
+    "Linux aarch64") machine=linux-aarch64 ;;
+    *) machine=$(uname -sm) ;;
+    esac
+    if [ "$conda" != "$machine" ]; then
+      note "the step has conda packages for $conda, and this machine is $machine"
+      exit 2
+    fi
+    if [ -z "${CONDA_CHANNELS:-}" ] || ! has uv || ! has curl; then
+      note "the step has conda packages: install curl and uv (https://docs.astral.sh/uv), and set"
+      note "CONDA_CHANNELS to the address that their channels are below, such as https://conda.example.org"
+      exit 2
+    fi
+    rm -rf "$here/environment"
+    grep -v '^#' "$here/environment.lock" | while read -r file hash; do
+      package=$here/packages/$file
+      if [ ! -e "$package" ]; then
+        mkdir -p "$(dirname "$package")"
+        curl --fail --silent --show-error --location --output "$package.part" -- "${CONDA_CHANNELS%/}/$file"
+        if ! echo "${hash#--hash=sha256:}  $package.part" | sha256sum --check --status; then
+          note "$file is not the file that the lock names"
+          exit 1
+        fi
+        mv "$package.part" "$package"
+      fi
+    done
+    uv run --quiet --no-project --isolated --with py-rattler==0.28.0 python "$here/install.py"
+    : > "$here/environment/done"
+  fi
+  paths=$here/environment/bin:$paths
+fi
+
 rm -rf "$here/work" "$here/tmp"
 mkdir -p "$here/work" "$here/tmp" "$here/in"
 
 case $how in
 bwrap)
   exec bwrap --unshare-all --die-with-parent --new-session --clearenv \
-    --setenv PATH "$paths" --setenv HOME /tmp --setenv TMPDIR /tmp \
+    --setenv PATH "$paths" --setenv HOME /tmp --setenv TMPDIR /tmp ${conda:+--setenv CONDA_PREFIX "$here/environment"} \
     --ro-bind /usr /usr --ro-bind-try /bin /bin --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind-try /sbin /sbin \
     --ro-bind-try /etc/alternatives /etc/alternatives --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache \
     --ro-bind-try /etc/passwd /etc/passwd --ro-bind-try /etc/group /etc/group \
@@ -85,7 +121,7 @@ apptainer | singularity)
   ;;
 plain)
   cd "$here/work"
-  exec env -i PATH="${python:+$here/environment/bin:}$PATH" HOME="$here/tmp" TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
+  exec env -i PATH="${python:+$here/environment/bin:}${conda:+$here/environment/bin:}$PATH" ${conda:+CONDA_PREFIX="$here/environment"} HOME="$here/tmp" TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
   ;;
 *)
   note "say bwrap, podman, docker, apptainer, singularity or plain"

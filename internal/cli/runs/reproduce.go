@@ -65,11 +65,8 @@ func (c *runsReproduce) software(s *session.Session, r api.Recipe) (*reproduce.S
 		return nil, s.Explain(err)
 	}
 	e := got.JSON200.Data
-	if e.Lock != nil && e.Python == nil {
-		return nil, errors.New("the step has conda packages, which this command does not install: see what they are with `millrace runs environment --lock`")
-	}
-	if e.Lock == nil || e.Python == nil {
+	if e.Lock == nil {
 		return nil, errors.New("it is not known what was installed for the step: its environment is " + string(e.State))
 	}
-	return &reproduce.Software{Python: *e.Python, Lock: *e.Lock}, nil
+	return &reproduce.Software{Python: text(e.Python), Lock: *e.Lock}, nil
 }
