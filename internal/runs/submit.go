@@ -62,7 +62,7 @@ type New struct {
 	Parameters []byte // a JSON object; nil is an empty one
 	Inputs     map[string]json.RawMessage
 	Label      Label
-	MaxCredits credits.Amount   // that it may cost; 0: no limit of its own
+	MaxCredits credits.Amount   // that it may cost; 0: no limit of its own, less: not an amount
 	OutputTo   *outputto.Target // where its outputs are copied, too; nil: nowhere
 	Executor   string           // by name; empty: the first that serves it
 
@@ -192,18 +192,18 @@ func runnable(definition []byte) (*graph.Graph, error) {
 // checkGiven finds everything that is wrong with the size, the parameters, the
 // inputs and the label, and returns the inputs.
 func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
-	var wrong, sizeWrong, valuesWrong []fault.Detail
+	var sizeWrong, labelWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	r.Executor = in.Executor
 	values, valuesWrong := g.CheckParameters(in.Parameters)
-	wrong = append(sizeWrong, valuesWrong...)
-	var labelWrong []fault.Detail
 	r.Label, labelWrong = in.Label.checked()
-	wrong = append(wrong, labelWrong...)
 	inputs, inputsWrong := given.Read(g, in.Inputs, in.literal)
-	wrong = append(wrong, inputsWrong...)
+	wrong := slices.Concat(sizeWrong, valuesWrong, labelWrong, inputsWrong)
 	if in.OutputTo != nil {
 		wrong = append(wrong, in.OutputTo.Problems()...)
+	}
+	if in.MaxCredits < 0 {
+		wrong = append(wrong, fault.Detail{Path: "maxCredits", Message: "must be more than 0, with at most 6 decimals"})
 	}
 	if len(sizeWrong) == 0 {
 		wrong = append(wrong, tooLarge(g, r.Size)...)

@@ -2,10 +2,12 @@ package identity
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
@@ -39,9 +41,6 @@ func (a *API) CreateTeam(x *kernel.Exchange) (kernel.Answer, error) {
 
 // RenameTeam answers PATCH /auth/teams/{id}.
 func (a *API) RenameTeam(x *kernel.Exchange) (kernel.Answer, error) {
-	if _, err := x.Presence.In(team(x)); err != nil {
-		return kernel.Answer{}, err
-	}
 	in, err := kernel.Decode[api.TeamRename](x)
 	if err != nil {
 		return kernel.Answer{}, err
@@ -85,15 +84,30 @@ func (a *API) ListMembers(x *kernel.Exchange) (kernel.Answer, error) {
 
 // ChangeRole answers PATCH /auth/teams/{id}/members/{userId}.
 func (a *API) ChangeRole(x *kernel.Exchange) (kernel.Answer, error) {
-	if _, err := x.Presence.In(team(x)); err != nil {
+	user := ids.User(x.Request.PathValue("userId"))
+	if err := a.mayChange(x, user); err != nil {
 		return kernel.Answer{}, err
 	}
 	in, err := kernel.Decode[api.RoleChange](x)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	m, err := a.BuiltIn.Teams.ChangeRole(x.Context(), x.Presence, team(x), ids.User(x.Request.PathValue("userId")), access.Role(in.Role))
+	m, err := a.BuiltIn.Teams.ChangeRole(x.Context(), x.Presence, team(x), user, access.Role(in.Role))
 	return kernel.Answer{Data: MemberOut(m)}, err
+}
+
+// mayChange refuses who is no member, or one whom the caller may not change, before
+// the body is looked at.
+func (a *API) mayChange(x *kernel.Exchange, user ids.User) error {
+	members, _, err := a.BuiltIn.Members(x.Context(), x.Presence, team(x))
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(members, func(m builtin.Member) bool { return m.ID == user })
+	if at < 0 {
+		return fault.NotFound("no such member")
+	}
+	return builtin.MayTouch(x.Membership.Role)(members[at].Role)
 }
 
 // RemoveMember answers DELETE /auth/teams/{id}/members/{userId}.
@@ -149,9 +163,6 @@ func (a *API) madeInvitation(x *kernel.Exchange, i identity.MadeInvitation) kern
 
 // CreateInvitation answers POST /auth/teams/{id}/invitations.
 func (a *API) CreateInvitation(x *kernel.Exchange) (kernel.Answer, error) {
-	if _, err := x.Presence.In(team(x)); err != nil {
-		return kernel.Answer{}, err
-	}
 	in, err := kernel.Decode[api.NewInvitation](x)
 	if err != nil {
 		return kernel.Answer{}, err

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/api"
@@ -89,8 +90,23 @@ func (a *API) CreateAPIToken(x *kernel.Exchange) (kernel.Answer, error) {
 	return createdToken(t, secret), err
 }
 
+// oneOf refuses a token that is not among them, before the body is looked at.
+func oneOf(list []builtin.APIToken, id string) error {
+	if !slices.ContainsFunc(list, func(t builtin.APIToken) bool { return t.ID == id }) {
+		return fault.NotFound("no such API token")
+	}
+	return nil
+}
+
 // RotateAPIToken answers POST /auth/api-tokens/{id}/rotate.
 func (a *API) RotateAPIToken(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.BuiltIn.APITokens.APITokens(x.Context(), x.Presence)
+	if err == nil {
+		err = oneOf(list, x.Request.PathValue("id"))
+	}
+	if err != nil {
+		return kernel.Answer{}, err
+	}
 	still, err := overlap(x)
 	if err != nil {
 		return kernel.Answer{}, err
@@ -171,7 +187,11 @@ func (a *API) RevokeServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
 
 // RotateServiceToken answers POST /api/service-accounts/{id}/tokens/{tokenId}/rotate.
 func (a *API) RotateServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
-	if _, err := a.BuiltIn.Programs.ServiceAccount(x.Context(), x.Caller, serviceAccount(x)); err != nil {
+	account, err := a.BuiltIn.Programs.ServiceAccount(x.Context(), x.Caller, serviceAccount(x))
+	if err == nil {
+		err = oneOf(account.Tokens, x.Request.PathValue("tokenId"))
+	}
+	if err != nil {
 		return kernel.Answer{}, err
 	}
 	still, err := overlap(x)

@@ -177,10 +177,16 @@ func (x *Exchange) place() error {
 	if x.Route.Who == Operator {
 		return x.mustBeOperator()
 	}
+	var err error
+	if x.Route.OfTeam {
+		if x.Membership, err = x.Presence.In(ids.Team(x.Request.PathValue("id"))); err != nil {
+			return err
+		}
+		return x.Presence.Caller(x.Membership).Must(x.Route.May)
+	}
 	if x.Route.Who != Member && (x.Route.Who != Visitor || !x.SignedIn()) {
 		return nil
 	}
-	var err error
 	if x.Membership, err = x.Presence.Place(ids.Team(x.Request.Header.Get("X-Team-Id"))); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ type Route struct {
 	Pattern string
 	Who     Audience
 	May     access.Action // what a member's role must allow
+	OfTeam  bool          // for a Person: {id} in its path is the team whose role that is
 	Basic   bool          // takes a token as the password of the user @token, too
 	Guests  bool          // takes the token of a share link, too
 	Body    int64         // the largest JSON body it takes; 0: it reads none

@@ -162,7 +162,7 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	if in.MaxCredits != nil {
 		if n.MaxCredits, err = credits.FromFloat(*in.MaxCredits); err != nil || n.MaxCredits <= 0 {
-			return kernel.Answer{}, kernel.Wrong("maxCredits", "must be more than 0, with at most 6 decimals")
+			n.MaxCredits = -1 // which is refused with all else that is wrong, once the workflow is there
 		}
 	}
 	r, err := a.Runs.Submit(x.Context(), x.Caller, n)

@@ -54,7 +54,7 @@ func (s *Invitations) InviteTo(ctx context.Context, p identity.Presence, team id
 	if !ok {
 		return identity.MadeInvitation{}, wrongField("email", "is not an email address")
 	}
-	if err := mayTouch(m.Role)(in.Role); err != nil {
+	if err := MayTouch(m.Role)(in.Role); err != nil {
 		return identity.MadeInvitation{}, err
 	}
 	return s.invite(ctx, p.Caller(m), email, in)

@@ -107,7 +107,7 @@ func (s *Teams) ChangeRole(ctx context.Context, p identity.Presence, team ids.Te
 	if role == access.Owner && !m.Role.May(access.ManageOwners) {
 		return Member{}, onlyOwners()
 	}
-	return s.store.ChangeRole(ctx, team, user, role, mayTouch(m.Role))
+	return s.store.ChangeRole(ctx, team, user, role, MayTouch(m.Role))
 }
 
 // RemoveMember ends somebody's membership.
@@ -116,7 +116,7 @@ func (s *Teams) RemoveMember(ctx context.Context, p identity.Presence, team ids.
 	if err != nil {
 		return err
 	}
-	return s.store.RemoveMember(ctx, team, user, mayTouch(m.Role))
+	return s.store.RemoveMember(ctx, team, user, MayTouch(m.Role))
 }
 
 // managing is the person's place in a team, if it lets them manage members.
@@ -128,7 +128,8 @@ func managing(p identity.Presence, team ids.Team) (identity.Membership, error) {
 	return m, err
 }
 
-func mayTouch(mine access.Role) func(access.Role) error {
+// MayTouch refuses those who are no owners to make, change or remove one.
+func MayTouch(mine access.Role) func(access.Role) error {
 	return func(theirs access.Role) error {
 		if theirs == access.Owner && !mine.May(access.ManageOwners) {
 			return onlyOwners()
