@@ -9,6 +9,7 @@ export default defineConfig({
     alias: {
       "playwright-core": `${module("playwright-core")}index.mjs`,
       "axe-core": `${module("axe-core")}axe.js`,
+      standardwebhooks: `${module("standardwebhooks")}dist/index.js`,
       vitest: `${module("vitest")}dist/index.js`,
     },
   },

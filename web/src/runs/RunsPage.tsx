@@ -147,6 +147,7 @@ export function RunsPage() {
               mine: kept.startedBy === me.id || undefined,
               q: kept.q ?? undefined,
               since: since as keyof typeof ranges | undefined,
+              favorites: undefined,
             });
           }}
         />
