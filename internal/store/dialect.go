@@ -36,7 +36,8 @@ type dialect struct {
 	// key, for checks that look at many rows.
 	lockKey func(ctx context.Context, q querier, key string) error
 
-	runIndex runIndex
+	runIndex     runIndex
+	headsOfLines func(able string) string
 
 	size string // is how many bytes the database has
 
@@ -50,8 +51,8 @@ var postgresDialect = dialect{
 	forUpdate:  "FOR UPDATE",
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
-	runIndex:   postgresRunIndex,
-	size:       `SELECT pg_database_size(current_database())`,
+	runIndex:   postgresRunIndex, headsOfLines: postgresHeads,
+	size: `SELECT pg_database_size(current_database())`,
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
 		return err
@@ -66,9 +67,9 @@ var postgresDialect = dialect{
 
 var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
-	runIndex: sqliteRunIndex,
-	size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
-	lockKey:  func(context.Context, querier, string) error { return nil },
+	runIndex: sqliteRunIndex, headsOfLines: sqliteHeads,
+	size:    `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+	lockKey: func(context.Context, querier, string) error { return nil },
 	isDuplicate: func(err error) bool {
 		e, ok := errors.AsType[*sqlite.Error](err)
 		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)

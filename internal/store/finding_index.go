@@ -21,14 +21,15 @@ import (
 // runIndex is how a database finds runs by their words.
 type runIndex struct {
 	// find reads the index, in one way after the other until one has found enough.
-	find func(before ids.Run, query string) []indexQuery
+	find func(from, before ids.Run, query string) []indexQuery
 	// Words of a query are letters and digits alone.
-	and, quote, prefix string
-	put                func(ctx context.Context, q querier, r runs.Run, words string) error
+	and, not, quote, prefix string
+
+	put func(ctx context.Context, q querier, r runs.Run, words string) error
 }
 
 // indexQuery reads the index: the tables, what sorts as ids do, and the arguments
-// from $11 on. $1 is the team and $2 the cursor.
+// from $12 on. $1 is the team, $2 the cursor, and $11 the first id of interest.
 type indexQuery struct {
 	from, order string
 	args        []any
@@ -37,11 +38,11 @@ type indexQuery struct {
 // The full-text index of SQLite knows rows by numbers only, and gives the
 // highest first without sorting.
 var sqliteRunIndex = runIndex{
-	and: ` AND `, quote: `"`, prefix: `*`,
-	find: func(before ids.Run, query string) []indexQuery {
+	and: ` AND `, not: ` NOT `, quote: `"`, prefix: `*`,
+	find: func(from, before ids.Run, query string) []indexQuery {
 		return []indexQuery{{
 			`run_words CROSS JOIN run_search ON run_search.key = run_words.rowid CROSS JOIN runs ON runs.id = run_search.run_id
-			WHERE run_words MATCH $11 AND run_words.rowid <= $12`, `run_words.rowid`, []any{query, searchKey(before)},
+			WHERE run_words MATCH $12 AND run_words.rowid <= $13 AND run_words.rowid >= $14`, `run_words.rowid`, []any{query, searchKey(before), searchKey(from)},
 		}}
 	},
 	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
@@ -55,22 +56,29 @@ var sqliteRunIndex = runIndex{
 	},
 }
 
+// newestRead is how many runs are read before the index for words is asked: they lie
+// side by side, and take as long as some hundred of those that the index finds.
+const newestRead = "5000"
+
 // A GIN index gives all that it finds, in no order: dear for a word that many
 // runs have. So the newest runs are read first, where such a word is soon found
-// often enough. Each OFFSET 0, and the comparison of two columns at once, keep the
-// planner from choosing another way by what it believes of teams and words: it has no
-// statistics of a table that was just filled, and few of the beginnings of words.
+// often enough, and which are all that a small team or a short time has. Each OFFSET 0,
+// and the comparison of two columns at once, keep the planner from choosing another way
+// by what it believes of teams and words: it has no statistics of a table that was just
+// filled, and few of the beginnings of words.
 var postgresRunIndex = runIndex{
-	and: ` & `, quote: `'`, prefix: `:*`,
-	find: func(_ ids.Run, query string) []indexQuery {
-		runsOf := ` f CROSS JOIN LATERAL (SELECT * FROM runs WHERE runs.id = f.run_id OFFSET 0) runs WHERE TRUE`
+	and: ` & `, not: ` & !`, quote: `'`, prefix: `:*`,
+	find: func(_, _ ids.Run, query string) []indexQuery {
+		const (
+			inTime = `FROM run_search WHERE (of_team, run_id) < ($1, $2) AND (of_team, run_id) >= ($1, $11) ORDER BY of_team DESC, run_id DESC`
+			runsOf = ` ORDER BY run_id DESC OFFSET 0) f CROSS JOIN LATERAL (SELECT * FROM runs WHERE runs.id = f.run_id OFFSET 0) runs WHERE TRUE`
+		)
 		return []indexQuery{{
-			`(SELECT run_id FROM (
-				SELECT of_team, run_id, words FROM run_search WHERE (of_team, run_id) < ($1, $2) ORDER BY of_team DESC, run_id DESC LIMIT 1000
-			) newest WHERE of_team = $1 AND words @@ CAST($11 AS TSQUERY) OFFSET 0)` + runsOf, `f.run_id`, []any{query},
+			`(SELECT run_id FROM (SELECT run_id, words ` + inTime + ` LIMIT ` + newestRead + `) newest
+			WHERE words @@ CAST($12 AS TSQUERY)` + runsOf, `f.run_id`, []any{query},
 		}, {
-			`(SELECT run_id FROM (SELECT run_id, of_team FROM run_search WHERE words @@ CAST($11 AS TSQUERY) OFFSET 0) every
-			WHERE of_team = $1 AND run_id < $2 ORDER BY run_id DESC OFFSET 0)` + runsOf, `f.run_id`, []any{query},
+			`(SELECT run_id FROM (SELECT run_id, of_team FROM run_search WHERE words @@ CAST($12 AS TSQUERY) OFFSET 0) every
+			WHERE EXISTS (SELECT 1 ` + inTime + ` OFFSET ` + newestRead + ` LIMIT 1) AND of_team = $1 AND run_id < $2 AND run_id >= $11` + runsOf, `f.run_id`, []any{query},
 		}}
 	},
 	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
@@ -95,7 +103,13 @@ func (i runIndex) text(team ids.Team, f runs.Filter, q search.Query) string {
 		}
 		terms = append(terms, term)
 	}
-	return strings.Join(terms, i.and)
+	query := strings.Join(terms, i.and)
+	if f.Status == lifecycle.Completed { // which is no word, but the other ends are
+		for _, other := range []lifecycle.Status{lifecycle.Failed, lifecycle.Cancelled, lifecycle.Interrupted} {
+			query += i.not + i.quote + endWord(other) + i.quote
+		}
+	}
+	return query
 }
 
 // filterWords are words that no text has, for what runs are filtered by: those of
@@ -111,10 +125,12 @@ func filterWords(team ids.Team, workflow ids.Workflow, starter string, status li
 		list = append(list, filterWord("by_", starter))
 	}
 	if status.Terminal() && status != lifecycle.Completed {
-		list = append(list, filterWord("is_", string(status)))
+		list = append(list, endWord(status))
 	}
 	return list
 }
+
+func endWord(status lifecycle.Status) string { return filterWord("is_", string(status)) }
 
 func filterWord(kind, text string) string {
 	return "_" + kind + strings.Map(func(r rune) rune {
@@ -242,15 +258,21 @@ func (db *DB) searchRuns(ctx context.Context, team ids.Team, f runs.Filter, wher
 // were brought in at once: the older ones are found a little later.
 const mostOpenRuns, mostUnindexed = 1000, 5000
 
-func (db *DB) searchIndex(ctx context.Context, query, where string, args []any, limit int) (list []runs.Run, err error) {
-	for _, find := range db.dialect.runIndex.find(args[1].(ids.Run), query) {
-		list, err = all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) },
+func (db *DB) searchIndex(ctx context.Context, query, where string, args []any, limit int) (list []runs.Run, _ error) {
+	for _, find := range db.dialect.runIndex.find(args[10].(ids.Run), args[1].(ids.Run), query) {
+		found, err := all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) },
 			runRow+` FROM `+find.from+` AND `+where+` ORDER BY `+find.order+` DESC LIMIT $9 + 0`, append(slices.Clone(args), find.args...)...)
-		if err != nil || len(list) >= limit {
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > len(list) { // else there was no more to find
+			list = found
+		}
+		if len(list) >= limit {
 			break
 		}
 	}
-	return list, err
+	return list, nil
 }
 
 // searchByReading reads up to so many runs as they are, newest first, until enough

@@ -182,6 +182,11 @@ func TestAFilterFindsTheSameWithTheIndex(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.Status = lifecycle.Cancelled
+			} else if i%7 == 1 {
+				if _, err := db.changed(t.Context(), `UPDATE runs SET status = 'completed' WHERE id = $1`, r.ID); err != nil {
+					t.Fatal(err)
+				}
+				r.Status = lifecycle.Completed
 			}
 			all = append(all, r)
 		}
@@ -209,6 +214,52 @@ func TestAFilterFindsTheSameWithTheIndex(t *testing.T) {
 			}
 			f.index()
 		}
+	})
+}
+
+// Of a time, the runs that were made then are found, to the microsecond, however few of
+// the others are read.
+func TestRunsOfATimeAreFound(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, owner := newTeam(t, db)
+		const n = 1000
+		fillWithRuns(t, db, team, owner, n, "completed")
+		at := func(i int) time.Time { return filled.Add(time.Duration(i+1-n) * time.Minute) }
+		var newest []string // of which 50 are asked for
+		for i := n - 1; i >= 0; i-- {
+			newest = append(newest, fmt.Sprintf("sample%d", i))
+		}
+		check := func(when string) {
+			t.Helper()
+			for _, w := range []struct {
+				since, until time.Time
+				want         []string // newest first
+			}{
+				{at(n - 10), time.Time{}, newest[:10]},
+				{at(n - 10).Add(time.Microsecond), time.Time{}, newest[:9]},
+				{time.Time{}, at(n - 10), newest[10:60]},
+				{time.Time{}, at(n - 10).Add(time.Microsecond), newest[9:59]},
+				{at(100), at(120), newest[n-120 : n-100]},
+				{at(120), at(100), nil},
+				{at(n), time.Time{}, nil},
+				{time.Time{}, at(0), nil},
+				{time.Unix(-1, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), newest[:50]},
+			} {
+				for _, text := range []string{"", "align"} {
+					var got []string
+					for _, r := range searched(t, db, team, runs.Filter{Text: text, Since: w.since, Until: w.until}, "") {
+						name, _, _ := strings.Cut(r.Name, " ")
+						got = append(got, name)
+					}
+					if !slices.Equal(got, w.want) {
+						t.Errorf("%s, %q from %v to %v: %v, want %v", when, text, w.since, w.until, got, w.want)
+					}
+				}
+			}
+		}
+		check("before they are indexed")
+		(&finder{t: t, db: db}).index()
+		check("indexed")
 	})
 }
 

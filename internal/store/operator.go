@@ -132,8 +132,8 @@ func (db *DB) placesBetween(ctx context.Context, first, last ids.Run, ahead map[
 		ahead[id] = n
 		return err
 	}, `
-		SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY executor ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
-		WHERE id >= $1 AND id <= $2`, first, last)
+		SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY executor ORDER BY id) AS place FROM runs WHERE status = 'queued' AND id <= $2) queued
+		WHERE id >= $1`, first, last)
 	return err
 }
 

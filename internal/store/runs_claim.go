@@ -56,9 +56,24 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 	return claimed, err
 }
 
+// The heads of lines are the oldest $1 runs q of each that are able to run. PostgreSQL would
+// rather read all queued runs, or all runs in the order of their ids, than what it takes
+// for many lines; comparing three columns at once leaves it the index alone.
+func postgresHeads(able string) string {
+	return `lines CROSS JOIN LATERAL (
+			SELECT * FROM runs WHERE status = 'queued' AND (executor, team_id, id) > (of_executor, of_team, '') AND (executor, team_id, id) < (of_executor, of_team, '~')` + able + `
+			ORDER BY executor, team_id, id LIMIT $1 + 0) q`
+}
+
+// SQLite has no LATERAL, and joins in the order in which it is told to.
+func sqliteHeads(able string) string {
+	return `lines CROSS JOIN runs q ON q.status = 'queued' AND q.executor = of_executor AND q.team_id = of_team` + able + ` AND q.id <= COALESCE(
+			(SELECT id FROM runs WHERE status = 'queued' AND executor = of_executor AND team_id = of_team` + able + ` ORDER BY id LIMIT 1 OFFSET $1 - 1), '~')`
+}
+
 // teamQueues are the teams that wait, each with the oldest of its queued runs. It
-// goes from team to team by the index, and reads no run that is further back, except
-// where a team has fewer for this worker: then it reads all that wait for other executors.
+// goes from executor to executor and from team to team by the index, and reads neither
+// runs that are further back nor those that wait for other executors.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
@@ -69,22 +84,21 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 	if c.Orphans {
 		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 	}
+	able := ""
 	for _, e := range c.Lacks {
-		whose += ` AND NOT ` + launches(e)
+		able += ` AND NOT ` + launches(e)
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
 		var needs string
 		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy, &w.used, &w.at)
 		return errors.Join(err, readNeeds(needs, &w.run))
 	}, `
-		WITH RECURSIVE lines (team) AS (
-			SELECT MIN(team_id) FROM runs WHERE status = 'queued'
-			UNION ALL SELECT (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND team_id > team) FROM lines WHERE team IS NOT NULL
-		), bounds (team, last) AS MATERIALIZED (
-			SELECT team, COALESCE(
-				(SELECT id FROM runs WHERE status = 'queued' AND team_id = team AND `+whose+` ORDER BY id LIMIT 1 OFFSET $1 - 1),
-				(SELECT MAX(id) FROM runs WHERE status = 'queued' AND team_id = team))
-			FROM lines WHERE team IS NOT NULL
+		WITH RECURSIVE executors (executor) AS (
+			SELECT MIN(executor) FROM runs WHERE status = 'queued'
+			UNION ALL SELECT (SELECT MIN(r.executor) FROM runs r WHERE r.status = 'queued' AND r.executor > executors.executor) FROM executors WHERE executor IS NOT NULL
+		), lines (of_executor, of_team) AS (
+			SELECT executor, (SELECT MIN(r.team_id) FROM runs r WHERE r.status = 'queued' AND r.executor = executors.executor) FROM executors WHERE `+whose+`
+			UNION ALL SELECT of_executor, (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND executor = of_executor AND team_id > of_team) FROM lines WHERE of_team IS NOT NULL
 		)
 		SELECT q.team_id, q.id, q.vcpu, q.ram_gb, q.gpu, q.passed, q.needs, CASE
 			WHEN q.preparing = '' THEN ''
@@ -92,9 +106,8 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			WHEN SUBSTR(q.preparing_by, 1, LENGTH($3)) = $3 THEN ''
 			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = q.preparing_by AND w.seen_at > $4) THEN q.preparing_by
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
-		FROM bounds JOIN runs q ON q.status = 'queued' AND q.team_id = bounds.team AND q.id <= bounds.last
-		LEFT JOIN team_usage u ON u.team_id = bounds.team
-		WHERE `+whose+` AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = bounds.team AND t.suspended_at IS NOT NULL)
+		FROM `+db.dialect.headsOfLines(able)+` LEFT JOIN team_usage u ON u.team_id = q.team_id
+		WHERE NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = q.team_id AND t.suspended_at IS NOT NULL)
 			AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
 		ORDER BY q.team_id, q.id`, args...)
 	var lines []admission.TeamQueue
@@ -102,8 +115,9 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
 			lines = append(lines, admission.TeamQueue{Team: w.team, Used: decayed(w.used, w.at, now) / 1000})
 		}
-		last := &lines[len(lines)-1]
-		last.Waiting = append(last.Waiting, w.run)
+		if last := &lines[len(lines)-1]; len(last.Waiting) < admission.LineLength {
+			last.Waiting = append(last.Waiting, w.run)
+		}
 	}
 	return lines, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -96,4 +97,71 @@ func TestAWorkerWithoutTheEngineLeavesAPipelineToAnother(t *testing.T) {
 			t.Errorf("it waits as %+v, %v", state.Launches, err)
 		}
 	})
+}
+
+// However many runs wait for another executor, a worker reads only the beginning of
+// its own line, in which those that name no executor wait with the others.
+func TestAClaimReadsTheLineOfItsExecutorAlone(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		queue := func(executor string) ids.Run {
+			r := newRun(team)
+			r.Executor = executor
+			if err := db.SubmitRun(ctx, r, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			return r.ID
+		}
+		queue("gpu")
+		copyQueued(t, db, 20_000)
+		var line []ids.Run
+		for i := range 2 * admission.LineLength {
+			line = append(line, queue([]string{"cpu", "", "cpu"}[i%3]))
+		}
+		if _, err := db.changed(ctx, `ANALYZE`); err != nil {
+			t.Fatal(err)
+		}
+		c := claim("w", 10)
+		c.Executor = "cpu"
+		err := db.inTx(ctx, func(tx *DB) error {
+			lines, err := tx.teamQueues(ctx, c, august)
+			if err != nil {
+				return err
+			}
+			if len(lines) != 1 || len(lines[0].Waiting) != admission.LineLength {
+				return fmt.Errorf("%d lines: %+v", len(lines), lines)
+			}
+			for i, r := range lines[0].Waiting {
+				if r.ID != line[i] {
+					t.Errorf("%s is at place %d, want %s", r.ID, i, line[i])
+				}
+			}
+			if db.dialect.name != postgresDialect.name {
+				return nil
+			}
+			var read int
+			err = tx.q.QueryRowContext(ctx, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'`).Scan(&read)
+			if read > 10*admission.LineLength {
+				t.Errorf("%d runs are read for %d", read, admission.LineLength)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// copyQueued has many more runs wait as the one that does.
+func copyQueued(t *testing.T, db *DB, n int) {
+	t.Helper()
+	const columns = `team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu, price,
+		starter_type, starter_id, starter_name, status, total_nodes, seq, claimed_at, created_at, executor`
+	_, err := db.changed(t.Context(), `
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+		INSERT INTO runs (id, number, `+columns+`) SELECT 'run_copy' || i, 1000 + i, `+columns+` FROM n CROSS JOIN runs WHERE status = 'queued' `, n)
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -53,13 +53,21 @@ func (l *tagList) Scan(src any) error {
 // afterAll is after every id.
 const afterAll ids.Run = "~"
 
+// clockDifference is more than lies between the time in a run's id and when it was
+// made, which one process reads while it accepts the run. So of a time that is asked
+// for only the ids around it are read.
+const clockDifference = time.Hour
+
 // Runs lists a team's runs, newest first.
 func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
 	if before == "" {
 		before = afterAll
 	}
+	if end := ids.FirstRun(f.Until.Add(clockDifference)); !f.Until.IsZero() && end < before {
+		before = end
+	}
 	where := `
-		team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
+		team_id = $1 AND id < $2 AND id >= $11 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
 		AND created_at < $6 AND ($7 = '' OR starter_id = $7) AND ($8 = '' OR REPLACE(tags, $8, '') <> tags)`
 	switch f.Status { // of few, by an index of theirs
 	case lifecycle.Queued:
@@ -76,6 +84,7 @@ func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids
 	}
 	args := []any{
 		team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), beforeOrEver(f.Until), f.Starter, tag, limit, string(f.FavoriteOf),
+		ids.FirstRun(f.Since.Add(-clockDifference)),
 	}
 	if f.Text != "" {
 		return db.searchRuns(ctx, team, f, where, args)

@@ -13,7 +13,14 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-const manyRuns = 200_000
+const (
+	manyRuns = 200_000
+	day      = 24 * time.Hour
+)
+
+// filled is when the newest of them was made; each is a minute older than the next, and
+// all are newer than what a test makes besides.
+var filled = time.Now().Add(manyRuns * time.Minute)
 
 // TestSearchAmongManyRuns prints how long searches take among 200,000 runs of one
 // team, beside the plain filter, which no search can be faster than. They take
@@ -72,6 +79,12 @@ func printSearches(t *testing.T, db *DB, team ids.Team) {
 		{Text: "align", Workflow: "wf_nothing"},
 		{Text: "sample1", Workflow: "wf_5"},
 		{Text: "align", Starter: "user_nobody"},
+		{Text: "cohort0", Status: lifecycle.Completed}, // each of which has failed
+		{Since: filled.Add(-day)},
+		{Text: "align", Since: filled.Add(-day), Starter: "user_nobody"},
+		{Text: "liver", Since: filled.Add(-100 * day), Until: filled.Add(-99 * day)},
+		{Text: "sample1 liver", Since: filled.Add(-100 * day), Until: filled.Add(-99 * day)},
+		{Text: "heart", Until: filled.Add(-100 * day)},
 	} {
 		for page := 1; page <= 2; page++ {
 			var search, floor []time.Duration
@@ -109,7 +122,20 @@ func searched(t *testing.T, db *DB, team ids.Team, f runs.Filter, before ids.Run
 }
 
 func filterText(f runs.Filter, page int) string {
-	return strings.TrimSpace(fmt.Sprintf("%q %s %s %s %s page %d", f.Text, f.Status, f.Tag, f.Workflow, f.Starter, page))
+	return strings.TrimSpace(fmt.Sprintf("%q %s %s %s %s %s page %d", f.Text, f.Status, f.Tag, f.Workflow, f.Starter, daysText(f), page))
+}
+
+func daysText(f runs.Filter) string {
+	if f.Since.IsZero() && f.Until.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s to %s", f.Since.Format("Jan 2"), f.Until.Format("Jan 2"))
+}
+
+// runMadeAt is an id of that time.
+func runMadeAt(at time.Time) ids.Run {
+	first, made := string(ids.FirstRun(at)), string(ids.NewRun())
+	return ids.Run(first[:len("run_")+13] + made[len("run_")+13:])
 }
 
 // fillWithRuns gives a team many runs in a state; each tenth has failed.
@@ -123,9 +149,10 @@ func fillWithRuns(t *testing.T, db *DB, team ids.Team, owner ids.User, n int, st
 			if i%10 == 0 {
 				status = "failed"
 			}
+			made := filled.Add(time.Duration(i+1-n) * time.Minute)
 			rows = append(rows, []any{
-				string(ids.NewRun()), team, fmt.Sprintf("wf_%d", i%50), "Trim and align", 1, "{}", fmt.Sprintf(`{"cohort":"cohort%d"}`, i%20), "{}", 2, 8, 0, 1,
-				"user", owner, "Ada", status, 1, 1, 1, i + 1, i + 2, i, fmt.Sprintf("sample%d %s", i, tissues[i%len(tissues)]), fmt.Sprintf(`["batch%d"]`, i%100),
+				runMadeAt(made), team, fmt.Sprintf("wf_%d", i%50), "Trim and align", 1, "{}", fmt.Sprintf(`{"cohort":"cohort%d"}`, i%20), "{}", 2, 8, 0, 1,
+				"user", owner, "Ada", status, 1, 1, 1, micros(made), micros(made) + 1, i, fmt.Sprintf("sample%d %s", i, tissues[i%len(tissues)]), fmt.Sprintf(`["batch%d"]`, i%100),
 			})
 		}
 		err := db.inTx(t.Context(), func(tx *DB) error {

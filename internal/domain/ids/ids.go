@@ -5,7 +5,9 @@ package ids
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -65,6 +67,13 @@ func NewNotification() string { return made("ntf_") }
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program
 func NewAccessToken() string { return made("tok_") }
+
+// FirstRun sorts before every run that is made from a time on, and after those made
+// before it, to the millisecond.
+func FirstRun(at time.Time) Run {
+	const last = 1<<48 - 1 // that fits into an id
+	return Run(fmt.Sprintf("run_%012x7%019d", min(max(at.UnixMilli(), 0), last), 0))
+}
 
 // made is the prefix and a version 7 UUID in hex: the first half is the time,
 // so that newer ids sort after older ones and index well.
