@@ -127,3 +127,42 @@ test("a run that is marked is among the favorites of who marked it", async () =>
   await row(page, "kept one").waitFor();
   calm(page);
 });
+
+test("the palette finds runs by what they were given, steps, and files", async () => {
+  const { page, api } = await harness.person("Pal Ette");
+  const made = await api("POST", "/api/workflows", {
+    name: "Variants",
+    definition: {
+      nodes: [{ id: "sort", name: "Sort the quokka reads", command: "true" }],
+      parameters: { genome: { type: "string" } },
+    },
+  });
+  const run = await api("POST", "/api/runs", {
+    workflowId: made.body.data.id,
+    name: "a run of it",
+    parameters: { genome: "quokka38" },
+  });
+  const bytes = "reads";
+  const { body: put } = await api("POST", "/api/files/presign", {
+    filename: "quokka.txt",
+    contentType: "text/plain",
+    size: bytes.length,
+  });
+  await fetch(put.data.url, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: bytes });
+
+  await page.goto(`${harness.url}/workflows`);
+  await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
+  const found = async (name: RegExp) => {
+    await page.keyboard.press("Control+k");
+    await page.getByPlaceholder("Search workflows").fill("quokka");
+    await page.getByRole("option", { name }).click();
+  };
+  await found(/a run of it/);
+  await page.waitForURL(`**/runs/${run.body.data.runId}`);
+  await found(/Sort the quokka reads/);
+  await page.waitForURL(`**/workflows/${made.body.data.id}?node=sort`);
+  await found(/quokka\.txt/);
+  await page.waitForURL(/\/files\?q=quokka\.txt/);
+  await row(page, "quokka.txt").waitFor();
+  calm(page);
+});
