@@ -148,35 +148,41 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// list opens what a folder of a channel has, packed or not.
-func (c *Channels) list(ctx context.Context, channel, folder string) (*text, error) {
-	packed, err := c.sent(ctx, channel, folder, "repodata.json.zst")
-	if errors.Is(err, errAbsent) {
-		plain, err := c.sent(ctx, channel, folder, "repodata.json")
-		return &text{Reader: plain, body: plain}, err
-	}
-	if err != nil {
-		return nil, err
-	}
-	unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
-	if err != nil {
-		return nil, errors.Join(err, packed.Close())
-	}
-	return &text{Reader: unpacked, body: packed, decoder: unpacked}, nil
-}
-
-// text is what a folder of a channel has, unpacked.
+// text is what a folder of a channel has: as the channel sends it, unpacked, or as it
+// was kept.
 type text struct {
 	io.Reader
-	body    io.ReadCloser
+	body    io.Closer
 	decoder *zstd.Decoder // nil: it was not packed
+	kept    bool
+	keeper  *keeper // nil: it is not to be kept
+}
+
+// unpack begins to read what is packed.
+func unpack(body io.ReadCloser) (*text, error) {
+	decoder, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, errors.Join(err, body.Close())
+	}
+	return &text{Reader: decoder, body: body, decoder: decoder}, nil
 }
 
 func (t *text) Close() error {
 	if t.decoder != nil {
 		t.decoder.Close()
 	}
+	t.keeper.close()
 	return t.body.Close()
+}
+
+// list opens what a folder of a channel has, packed or not, or what was kept of it
+// where that has not changed.
+func (c *Channels) list(ctx context.Context, channel, folder string) (*text, error) {
+	t, err := c.listIn(ctx, channel, folder, "repodata.json.zst", unpack)
+	if errors.Is(err, errAbsent) {
+		t, err = c.listIn(ctx, channel, folder, "repodata.json", func(body io.ReadCloser) (*text, error) { return &text{Reader: body, body: body}, nil })
+	}
+	return t, err
 }
 
 // Packages writes what a folder of a channel has, without packages of names that
@@ -185,19 +191,28 @@ func (t *text) Close() error {
 func (c *Channels) Packages(ctx context.Context, channel, folder string, hidden map[string]bool, w io.Writer) (names map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
+	out := newOutput(w, folder, hidden)
 	list, err := c.list(ctx, channel, folder)
 	if errors.Is(err, errAbsent) {
-		return rewrite(strings.NewReader("{}"), folder, hidden, w)
+		return out.names, out.close()
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer list.Close()
-	if names, err = rewrite(list, folder, hidden, w); err != nil {
+	if list.kept {
+		err = readKept(list, out.add)
+	} else {
+		err = readList(list, folder, func(e entry) error {
+			list.keeper.add(e)
+			return out.add(e)
+		})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("what the channel %s has cannot be read: %w", channel, err)
 	}
 	list.keep(ctx)
-	return names, nil
+	return out.names, out.close()
 }
 
 // Fetch writes a package of a lock. An error means that what was written is not

@@ -1,6 +1,8 @@
 package channels
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,17 +18,22 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-// What channels have is kept as they sent it, and used only when the channel says
-// that it has not changed. It is named by the whole address, credentials included:
-// whoever was given something else under the same name is never given it here.
+// What channels have is kept as solvers are given it, one package a line: reading what
+// they send takes most of the time. It is used only when the channel says that it has not changed.
+// It is named by the whole address, credentials included: whoever was given something
+// else under the same name is never given it here.
 
 const (
+	keptFormat   = "1 "    // what was kept otherwise is not found
 	maxKept      = 4 << 30 // bytes of all lists that are kept
 	maxKeptFiles = 200
-	newPrefix    = "new-"    // of what is still being written
-	newLife      = time.Hour // what is older was left by a killed server
+	maxLine      = 8 * maxRecord // what is escaped is longer
+	newPrefix    = "new-"        // of what is still being written
+	newLife      = time.Hour     // what is older was left by a killed server
 	// settled is how much older than its answer a list must be for its date to
 	// tell it from a later one: dates are in seconds, and clocks differ.
 	settled = time.Minute
@@ -60,23 +67,28 @@ func (c *Channels) Clean() error {
 	return c.kept.clean()
 }
 
-// sent is a list as the channel sends it, or as it sent it before where it has not
-// changed since.
-func (c *Channels) sent(ctx context.Context, channel string, parts ...string) (io.ReadCloser, error) {
+// listIn is a list in a file of a channel, which is read so, or as it was kept where it
+// has not changed since.
+func (c *Channels) listIn(ctx context.Context, channel, folder, name string, read func(io.ReadCloser) (*text, error)) (*text, error) {
 	base := c.bases[channel]
 	if c.kept == nil || base == nil {
-		answer, err := c.open(ctx, nil, channel, parts...)
+		answer, err := c.open(ctx, nil, channel, folder, name)
 		if err != nil {
 			return nil, err
 		}
-		return answer.Body, nil
+		return read(answer.Body)
 	}
-	address := base.JoinPath(parts...).String()
+	address := base.JoinPath(folder, name).String()
 	file, known := c.kept.open(address)
-	answer, err := c.open(ctx, known, channel, parts...)
+	answer, err := c.open(ctx, known, channel, folder, name)
 	if err == nil && answer.StatusCode == http.StatusNotModified {
+		answer.Body.Close()
 		c.kept.touch(address)
-		return file, answer.Body.Close()
+		t, err := unpack(file)
+		if err == nil {
+			t.kept = true
+		}
+		return t, err
 	}
 	if file != nil {
 		file.Close()
@@ -84,33 +96,35 @@ func (c *Channels) sent(ctx context.Context, channel string, parts ...string) (i
 	if err != nil {
 		return nil, err
 	}
-	return c.kept.copy(address, answer), nil
+	t, err := read(answer.Body)
+	if err == nil {
+		t.keeper = c.kept.begin(address, answer)
+	}
+	return t, err
 }
 
-// keep keeps the list, once all of it was read and understood. That it cannot be
-// kept is nobody's failure.
-func (t *text) keep(ctx context.Context) {
-	c, ok := t.body.(*copying)
-	if !ok {
-		return
+// readKept hands over the packages of a list that was kept.
+func readKept(r io.Reader, take func(entry) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		section, rest, _ := bytes.Cut(lines.Bytes(), []byte("\t"))
+		name, text, _ := bytes.Cut(rest, []byte("\t"))
+		if err := take(entry{string(section), string(name), text}); err != nil {
+			return err
+		}
 	}
-	rest, err := io.Copy(io.Discard, io.LimitReader(t, maxRecord)) // its end has a checksum
-	if err == nil && rest < maxRecord {
-		err = c.keep()
-	}
-	if err != nil {
-		c.kept.log.WarnContext(ctx, "cannot keep what a conda channel has", slog.Any("error", err))
-	}
+	return lines.Err()
 }
 
 func (k *kept) paths(address string) (list, known string) {
-	sum := sha256.Sum256([]byte(address))
+	sum := sha256.Sum256([]byte(keptFormat + address))
 	name := filepath.Join(k.folder, hex.EncodeToString(sum[:]))
 	return name + ".list", name + ".json"
 }
 
 // open opens the list that an address sent; nil where none is kept, or what is
-// there is not what was sent.
+// there is not what was kept.
 func (k *kept) open(address string) (*os.File, *sent) {
 	var s sent
 	list, known := k.paths(address)
@@ -157,66 +171,94 @@ func validators(answer *http.Response) (s sent, ok bool) {
 	return s, errors.Join(err, dateErr) == nil && date.Sub(modified) >= settled
 }
 
-// copying is a list that is being read, and written down meanwhile. That it cannot
-// be written does not keep anybody from reading it.
-type copying struct {
-	io.Reader
-	body    io.Closer
+// keeper writes down a list while it is read. That it cannot be written does not keep
+// anybody from reading it. A nil keeper keeps nothing.
+type keeper struct {
 	kept    *kept
 	address string
 	known   sent
 	file    *os.File
 	sum     hash.Hash
-	failed  bool
+	w       *zstd.Encoder
+	bytes   int64 // that were written, before they were packed
+	err     error
 }
 
-// copy begins to keep what a channel sends, where that can be asked for later.
-func (k *kept) copy(address string, answer *http.Response) io.ReadCloser {
+// begin begins to keep what a channel sends, where that can be asked for later.
+func (k *kept) begin(address string, answer *http.Response) *keeper {
 	known, ok := validators(answer)
 	if !ok {
-		return answer.Body
+		return nil
 	}
 	f, err := os.CreateTemp(k.folder, newPrefix)
 	if err != nil {
-		return answer.Body
+		return nil
 	}
-	return &copying{Reader: io.LimitReader(answer.Body, maxList), body: answer.Body, kept: k, address: address, known: known, file: f, sum: sha256.New()}
+	one := &keeper{kept: k, address: address, known: known, file: f, sum: sha256.New()}
+	one.w, one.err = zstd.NewWriter(io.MultiWriter(f, one.sum), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	return one
 }
 
-func (c *copying) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if n > 0 && !c.failed {
-		c.sum.Write(p[:n])
-		_, writeErr := c.file.Write(p[:n])
-		c.failed = writeErr != nil
+func (k *keeper) add(e entry) {
+	if k == nil || k.err != nil {
+		return
 	}
-	c.failed = c.failed || err != nil && err != io.EOF
-	return n, err
+	line := make([]byte, 0, len(e.section)+len(e.name)+len(e.text)+3)
+	for _, part := range [][]byte{[]byte(e.section), []byte("\t"), []byte(e.name), []byte("\t"), e.text, []byte("\n")} {
+		line = append(line, part...)
+	}
+	if _, k.err = k.w.Write(line); k.err == nil && k.bytes > maxList {
+		k.err = errTooLong
+	}
+	k.bytes += int64(len(line))
 }
 
-// Close throws away what was not kept.
-func (c *copying) Close() error {
-	c.file.Close()
-	_ = os.Remove(c.file.Name())
-	return c.body.Close()
+// close throws away what was not kept.
+func (k *keeper) close() {
+	if k == nil {
+		return
+	}
+	if k.w != nil {
+		_ = k.w.Close()
+	}
+	k.file.Close()
+	_ = os.Remove(k.file.Name())
 }
 
 // keep puts the list in its place. A server that is killed between the two files
 // leaves a hash of something else.
-func (c *copying) keep() error {
-	if _, err := io.Copy(io.Discard, c); err != nil || c.failed {
+func (k *keeper) keep() error {
+	if k.err != nil {
+		return k.err
+	}
+	if err := errors.Join(k.w.Close(), k.file.Sync(), k.file.Close()); err != nil {
 		return err
 	}
-	c.known.SHA256 = hex.EncodeToString(c.sum.Sum(nil))
-	text, err := json.Marshal(c.known)
+	k.known.SHA256 = hex.EncodeToString(k.sum.Sum(nil))
+	text, err := json.Marshal(k.known)
 	if err != nil {
 		return err
 	}
-	list, known := c.kept.paths(c.address)
-	if err := errors.Join(c.file.Sync(), c.file.Close(), os.Rename(c.file.Name(), list), writeWhole(known, text)); err != nil {
+	list, known := k.kept.paths(k.address)
+	if err := errors.Join(os.Rename(k.file.Name(), list), writeWhole(known, text)); err != nil {
 		return err
 	}
-	return c.kept.clean()
+	return k.kept.clean()
+}
+
+// keep keeps the list, once all of it was read and understood. That it cannot be
+// kept is nobody's failure.
+func (t *text) keep(ctx context.Context) {
+	if t.keeper == nil {
+		return
+	}
+	rest, err := io.Copy(io.Discard, io.LimitReader(t, maxRecord)) // its end has a checksum
+	if err == nil && rest < maxRecord {
+		err = t.keeper.keep()
+	}
+	if err != nil {
+		t.keeper.kept.log.WarnContext(ctx, "cannot keep what a conda channel has", slog.Any("error", err))
+	}
 }
 
 func writeWhole(path string, text []byte) error {
@@ -250,14 +292,14 @@ func (k *kept) clean() error {
 			return err
 		}
 	}
-	return k.trim(all, maxKept)
+	return k.trim(all)
 }
 
-func (k *kept) trim(all []fs.FileInfo, most int64) error {
+func (k *kept) trim(all []fs.FileInfo) error {
 	slices.SortFunc(all, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	var total int64
 	for i, info := range all {
-		if total += info.Size(); total <= most && i < maxKeptFiles {
+		if total += info.Size(); total <= maxKept && i < maxKeptFiles {
 			continue
 		}
 		if err := os.Remove(filepath.Join(k.folder, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,9 @@ package channels_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -122,6 +124,39 @@ func TestAListThatHasNotChangedIsNotFetchedAgain(t *testing.T) {
 				t.Errorf("it answers %v", h.statuses)
 			}
 		})
+	}
+}
+
+// What is read of a kept list is what is read of one that is sent.
+func TestAKeptListIsReadAsItWasSent(t *testing.T) {
+	t.Parallel()
+	old := strings.ReplaceAll(record("c", ""), ".conda", ".tar.bz2")
+	for name, list := range map[string]string{
+		"both kinds":  `{"packages":{` + old + `},"packages.conda":{` + record("a", `,"depends":["b <2","x&y"]`) + "," + record("b", "") + `}}`,
+		"other order": `{"packages.conda":{` + record("a", "") + `},"info":{},"packages":{` + old + `}}`,
+		"one kind":    `{"packages":{` + old + `}}`,
+		"nothing":     `{}`,
+	} {
+		h, folder := newHost(t, list, map[string]string{"ETag": `"1"`}), t.TempDir()
+		direct, err := channels.New([]string{h.URL + "/own"}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(t, keeping(t, folder, h.URL+"/own"))
+		for _, hidden := range []map[string]bool{nil, {"a": true}, {"a": true, "b": true, "c": true}} {
+			var want, got bytes.Buffer
+			wantNames, err := direct.Packages(t.Context(), "own", "noarch", hidden, &want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, err := keeping(t, folder, h.URL+"/own").Packages(t.Context(), "own", "noarch", hidden, &got)
+			if err != nil || got.String() != want.String() || !maps.Equal(names, wantNames) || !json.Valid(got.Bytes()) {
+				t.Errorf("%s without %v: %s, want %s, %v", name, hidden, &got, &want, err)
+			}
+		}
+		if h.statuses[2] != http.StatusNotModified {
+			t.Errorf("%s: it answers %v", name, h.statuses)
+		}
 	}
 }
 

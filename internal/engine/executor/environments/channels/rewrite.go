@@ -2,12 +2,12 @@ package channels
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 )
@@ -37,7 +37,7 @@ type record struct {
 
 var (
 	hexHash  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	sections = map[string]bool{"packages": true, "packages.conda": true}
+	sections = []string{"packages", "packages.conda"}
 )
 
 // budget is a reader that gives no more than so many bytes until it is told
@@ -61,42 +61,33 @@ func (b *budget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// list is what a folder of a channel has, while it is written anew.
+// list is what a folder of a channel has, while it is read.
 type list struct {
 	in     *json.Decoder
 	bytes  *budget
-	out    *bufio.Writer
 	folder string
-	hidden map[string]bool
-	names  map[string]bool
+	take   func(r entry) error
 }
 
-// rewrite copies what a folder of a channel has, and of it only packages whose
+// entry is a package that can be chosen, as it is given to a solver.
+type entry struct {
+	section, name string
+	text          []byte // "file":{…}
+}
+
+// readList hands over what a folder of a channel has, and of it only packages whose
 // file is named after what it is and has a hash. It holds one of them in memory.
-func rewrite(text io.Reader, folder string, hidden map[string]bool, w io.Writer) (names map[string]bool, err error) {
+func readList(text io.Reader, folder string, take func(e entry) error) error {
 	b := &budget{r: text, left: maxRecord, all: maxList}
-	l := &list{in: json.NewDecoder(b), bytes: b, out: bufio.NewWriter(w), folder: folder, hidden: hidden, names: map[string]bool{}}
-	fmt.Fprintf(l.out, `{"info":{"subdir":%q}`, folder)
+	l := &list{in: json.NewDecoder(b), bytes: b, folder: folder, take: take}
 	seen := map[string]bool{}
-	err = l.each(func(key string) error {
-		if !sections[key] || seen[key] {
+	return l.each(func(key string) error {
+		if !slices.Contains(sections, key) || seen[key] {
 			return l.skip()
 		}
 		seen[key] = true
-		fmt.Fprintf(l.out, ",%q:{", key)
-		comma := ""
-		if err := l.each(func(file string) error { return l.copyRecord(file, &comma) }); err != nil {
-			return err
-		}
-		return l.out.WriteByte('}')
+		return l.each(func(file string) error { return l.record(key, file) })
 	})
-	for key := range sections {
-		if !seen[key] {
-			fmt.Fprintf(l.out, ",%q:{}", key)
-		}
-	}
-	_, writeErr := l.out.WriteString(`,"repodata_version":1}`)
-	return l.names, errors.Join(err, writeErr, l.out.Flush())
 }
 
 // token reads the next part of the text.
@@ -144,7 +135,7 @@ func (l *list) skip() error {
 	}
 }
 
-func (l *list) copyRecord(file string, comma *string) error {
+func (l *list) record(section, file string) error {
 	l.bytes.left = maxRecord
 	var text json.RawMessage
 	if err := l.in.Decode(&text); err != nil {
@@ -154,19 +145,71 @@ func (l *list) copyRecord(file string, comma *string) error {
 	if json.Unmarshal(text, &r) != nil || !l.usable(file, r) {
 		return nil
 	}
-	if l.names[r.Name] = true; len(l.names) > maxNames {
-		return errTooLong
-	}
 	kept, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.out, "%s%q:%s", *comma, file, bytes.TrimSpace(kept))
-	*comma = ","
-	return err
+	return l.take(entry{section, r.Name, fmt.Appendf(nil, "%q:%s", file, kept)})
 }
 
 func (l *list) usable(file string, r record) bool {
 	name, version, build, ok := environment.SplitCondaFile(file)
-	return ok && name == r.Name && version == r.Version && build == r.Build && r.Subdir == l.folder && hexHash.MatchString(r.SHA256) && !l.hidden[name]
+	return ok && name == r.Name && version == r.Version && build == r.Build && r.Subdir == l.folder && hexHash.MatchString(r.SHA256)
+}
+
+// output is a list as a solver reads it, without packages of names that are hidden.
+type output struct {
+	w       *bufio.Writer
+	hidden  map[string]bool
+	names   map[string]bool // that are in it
+	section string          // that is being written
+	left    []string        // sections that were not begun
+	comma   string
+	bytes   int64 // of packages
+}
+
+func newOutput(w io.Writer, folder string, hidden map[string]bool) *output {
+	o := &output{w: bufio.NewWriter(w), hidden: hidden, names: map[string]bool{}, left: slices.Clone(sections)}
+	fmt.Fprintf(o.w, `{"info":{"subdir":%q}`, folder)
+	return o
+}
+
+func (o *output) add(e entry) error {
+	if o.hidden[e.name] {
+		return nil
+	}
+	o.names[e.name] = true
+	if o.bytes += int64(len(e.text)); o.bytes > maxList || len(o.names) > maxNames {
+		return errTooLong // what is escaped may be longer than it was
+	}
+	if e.section != o.section {
+		o.begin(e.section)
+	}
+	_, err := o.w.WriteString(o.comma)
+	o.comma = ","
+	if err == nil {
+		_, err = o.w.Write(e.text)
+	}
+	return err
+}
+
+func (o *output) begin(section string) {
+	o.end()
+	o.section, o.comma, o.left = section, "", slices.DeleteFunc(o.left, func(other string) bool { return other == section })
+	fmt.Fprintf(o.w, ",%q:{", section)
+}
+
+func (o *output) end() {
+	if o.section != "" {
+		_ = o.w.WriteByte('}') // the buffer remembers what went wrong
+	}
+}
+
+func (o *output) close() error {
+	for _, section := range slices.Clone(o.left) {
+		o.begin(section)
+	}
+	o.end()
+	_, err := o.w.WriteString(`,"repodata_version":1}`)
+	return errors.Join(err, o.w.Flush())
 }
