@@ -1,13 +1,24 @@
 // A pipeline that runs elsewhere is watched here, with the lines that the page gives.
-import { readFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { calm, Harness, look } from "./harness.ts";
 
 let harness: Harness;
+// The place of an engine; what it would do, the command of a step does.
+const engine = mkdtempSync(join(tmpdir(), "millrace-engine-"));
 beforeAll(async () => {
-  harness = await Harness.open();
+  for (const folder of ["bin", "lib/python3.11/site-packages/snakemake"])
+    mkdirSync(join(engine, folder), { recursive: true });
+  writeFileSync(join(engine, "bin/python"), "#!/bin/sh\n", { mode: 0o755 });
+  chmodSync(engine, 0o755);
+  harness = await Harness.open("--snakemake", engine);
 });
-afterAll(() => harness?.close());
+afterAll(async () => {
+  await harness?.close();
+  rmSync(engine, { recursive: true, force: true });
+});
 
 test("the lines of the page have a pipeline report here, and do nothing else", async () => {
   const ada = await harness.person("Ada Reeve");
@@ -114,4 +125,65 @@ test("a step of two thousand tasks is a list of the rows in view", async () => {
   await page.getByRole("dialog").getByText("echo 499 </pre><script>alert(1)</script>").waitFor();
   calm(page);
   await look(page, "reported-many");
+});
+
+test("the processes of a launched pipeline grow below its step, and their tasks are listed", async () => {
+  const ada = await harness.person("Ada Launches");
+  const { page } = ada;
+  const tell = (event: unknown) => `echo '${JSON.stringify(event)}' >> "$EVENTS_FILE"`;
+  const task = (number: number, node: string, status: string, more = {}) =>
+    tell({ task: { task: number, node, status, name: `sample=${number}`, ...more } });
+  const command = [
+    "set -- $SNAKEMAKE_PROGRAM",
+    tell({ graph: { nodes: [{ name: "trim", expected: 2 }], edges: [] } }),
+    task(1, "trim", "running", { script: "fastp <b>one</b>" }),
+    'until test -e "$(dirname "$1")/../go"; do sleep 0.1; done',
+    task(1, "trim", "succeeded"),
+    task(2, "trim", "succeeded"),
+    tell({
+      graph: {
+        nodes: [{ name: "count" }, { name: "report" }],
+        edges: [
+          { from: "trim", to: "count" },
+          { from: "count", to: "report" },
+        ],
+      },
+    }),
+    task(3, "count", "failed", { exitCode: 3, message: "no reads left" }),
+    "echo nothing left to count >&2",
+    "exit 1",
+  ].join("\n");
+  const definition = { version: 1, nodes: [{ id: "pipeline", name: "Snakemake", type: "task", command }] };
+  const made = await ada.api("POST", "/api/workflows", { name: "rna", definition });
+  const workflowId = made.body.data.id;
+  const started = await ada.api("POST", "/api/runs", { workflowId });
+  expect(started.status, JSON.stringify(started.body)).toBe(202);
+  await page.goto(`${harness.url}/runs/${started.body.data.runId}`);
+  const graph = page.getByRole("region", { name: "Graph of the run" });
+  await graph.getByText("trim").waitFor(); // by itself: nobody reloads
+  await graph.getByText("Running 0 of 2").waitFor();
+  await look(page, "launched-running");
+  writeFileSync(join(engine, "go"), "");
+  await page.getByText("Failed in its pipeline: count").waitFor();
+  await graph.getByText("report").waitFor();
+  await page.getByRole("button", { name: "Retry from failure" }).waitFor(); // it is a run of ours
+  await graph.getByText("count", { exact: true }).click();
+  await page.getByText("A process of the pipeline that Snakemake runs.").waitFor();
+  await page.getByRole("tab", { name: "Items" }).click();
+  await page.getByLabel("Step", { exact: true }).selectOption("trim");
+  await page.getByRole("button", { name: "sample=1" }).click();
+  await page.getByRole("dialog").getByText("fastp <b>one</b>").waitFor();
+  calm(page);
+  await look(page, "launched-task");
+  await page.keyboard.press("Escape");
+  await look(page, "launched");
+  // The log of a process is that of its step.
+  await page.getByRole("tab", { name: "Log" }).click();
+  await page
+    .getByRole("region", { name: "Log", exact: true })
+    .or(page.locator("main"))
+    .getByText("nothing left to count")
+    .first()
+    .waitFor();
+  calm(page);
 });

@@ -103,19 +103,21 @@ export function firstView(nodes: readonly Sized[], pane: { width: number; height
 
 /**
  * useFirstView shows the graph as soon as the canvas knows its size, and tells
- * when it has. While nobody has moved the view, it follows the canvas's size;
- * afterwards what is in the middle stays there.
+ * when it has. While nobody has moved the view, it follows the canvas's size, and
+ * that of a graph which grows by itself; afterwards what is in the middle stays there.
  */
-export function useFirstView(nodes: readonly Sized[]): boolean {
+export function useFirstView(nodes: readonly Sized[], grows = false): boolean {
   const store = useStoreApi();
   const width = useStore((state) => (state.panZoom ? state.width : 0));
   const height = useStore((state) => (state.panZoom ? state.height : 0));
   const ready = width > 0 && height > 0;
+  const count = grows ? nodes.length : 0;
   const last = useRef<{ width: number; height: number; view: Viewport } | null>(null);
   const latest = useRef(nodes);
   useEffect(() => {
     latest.current = nodes;
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a graph that has grown is looked at anew
   useEffect(() => {
     if (!ready) return;
     const { panZoom, transform } = store.getState();
@@ -128,7 +130,7 @@ export function useFirstView(nodes: readonly Sized[]): boolean {
     // Once moved, it stays moved: the view that was set before is kept to compare with.
     last.current = { width, height, view: moved ? before.view : view };
     void panZoom?.setViewport(view);
-  }, [ready, width, height, store]);
+  }, [ready, width, height, store, count]);
   return ready;
 }
 

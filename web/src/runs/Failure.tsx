@@ -7,6 +7,7 @@ import { Copy } from "../ui/Copy.tsx";
 import { plain } from "./ansi.ts";
 import { Coloured } from "./LogView.tsx";
 import { causeOf, culprit, named, nextStep, tailOf } from "./model.ts";
+import { elsewhere, failedProcesses } from "./processes.ts";
 import { firstLine } from "./reported.ts";
 import type { RunStore } from "./runStore.ts";
 
@@ -37,6 +38,7 @@ export function Failure({
     .filter(Boolean)
     .join("\n");
   const failed = run.status === "failed";
+  const processes = failedProcesses(nodes.values());
   const [first, rest] = firstLine(run.errorMessage ?? "");
   return (
     <section
@@ -55,6 +57,16 @@ export function Failure({
         <p className="mt-1 text-sm">
           Step <strong>{node.name || node.id}</strong>, attempt {node.attempt}
           {node.exitCode !== null && <>, exit status {node.exitCode}</>}
+        </p>
+      )}
+      {processes.length > 0 && (
+        <p className="mt-1 text-sm">
+          Failed in its pipeline:{" "}
+          {processes
+            .slice(0, 5)
+            .map((each) => each.name || each.id)
+            .join(", ")}
+          {processes.length > 5 && ` and ${processes.length - 5} more`}. Their tasks are under Items.
         </p>
       )}
       {rest && (
@@ -78,7 +90,7 @@ export function Failure({
         </pre>
       )}
       <p className="mt-3 text-sm">
-        {run.engine
+        {elsewhere(run)
           ? "Look at the script and the work folder of the task under Items, and run the pipeline again where it runs."
           : nextStep(run.errorCode)}{" "}
         <a href="/help/errors#a-run-that-did-not-complete" className="underline">
@@ -86,7 +98,7 @@ export function Failure({
         </a>
       </p>
       <div className="mt-3 flex flex-wrap gap-2">
-        {node && !run.engine && (
+        {node && !elsewhere(run) && (
           <Link
             to="/workflows/$workflowId"
             params={{ workflowId: run.workflowId }}
@@ -100,7 +112,7 @@ export function Failure({
         <Button
           size="sm"
           icon={<FileTerminal className="size-4" aria-hidden />}
-          onClick={() => (run.engine ? onLog(null) : onLog(node?.id ?? null, event?.shard ?? undefined))}
+          onClick={() => (elsewhere(run) ? onLog(null) : onLog(node?.id ?? null, event?.shard ?? undefined))}
         >
           View in log
         </Button>

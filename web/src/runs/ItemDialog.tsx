@@ -9,6 +9,7 @@ import { bytes, count, duration, exact, plural } from "../ui/format.ts";
 import { type Item, itemText, took } from "./items.ts";
 import { named } from "./model.ts";
 import { Placement } from "./Placement.tsx";
+import { elsewhere } from "./processes.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { RunNode, RunStore } from "./runStore.ts";
 
@@ -26,7 +27,7 @@ interface ItemDialogProps {
 export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProps) {
   const status = useStore(store.state, (state) => state.run.status);
   const failed = node.shards?.failed ?? 0;
-  const elsewhere = store.run.kind === "reported";
+  const reported = elsewhere(store.run) || Boolean(node.launchedBy);
   return (
     <Dialog
       wide
@@ -39,7 +40,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
         <StatusPill status={item.status} />
         {item.cached && <span className="text-sm text-muted">Reused from an earlier run</span>}
         <span className="flex-1" />
-        {item.attempts.length > 0 && !item.cached && !elsewhere && (
+        {item.attempts.length > 0 && !item.cached && !reported && (
           <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={() => onLog(item.index)}>
             View log
           </Button>
@@ -66,7 +67,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
         })}
         {item.attempts.length === 0 && <li className="text-muted">Not started.</li>}
       </ol>
-      {item.status === "failed" && !active(status) && !elsewhere && (
+      {item.status === "failed" && !active(status) && !reported && (
         <div className="mt-3 rounded-lg bg-sunken px-3 py-2 text-sm">
           <p className="mb-2">
             Retrying starts a new run: it reuses the items that completed and runs{" "}
@@ -77,7 +78,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
           </div>
         </div>
       )}
-      {elsewhere && item.attempts.length > 0 && (
+      {reported && item.attempts.length > 0 && (
         <Suspense fallback={null}>
           <ReportedTask run={store.run.id} task={item.index} attempts={item.attempts.map((each) => each.attempt)} />
         </Suspense>

@@ -105,11 +105,13 @@ function Lines(props: LogViewProps & { source: LogSource }) {
           onChange={(event) => onNode(event.target.value || null)}
         >
           <option value="">Whole run</option>
-          {[...store.state.getState().nodes.values()].map((each) => (
-            <option key={each.id} value={each.id}>
-              {each.name || each.id}
-            </option>
-          ))}
+          {[...store.state.getState().nodes.values()]
+            .filter((each) => !each.launchedBy)
+            .map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.name || each.id}
+              </option>
+            ))}
         </Select>
         {items !== null && (
           <Input

@@ -8,6 +8,7 @@ import { bytes, count, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import { Fetching } from "./Fetching.tsx";
 import { NodePlacement } from "./Placement.tsx";
+import { elsewhere } from "./processes.ts";
 import type { RunStore } from "./runStore.ts";
 
 const NodeSoftware = lazy(() => import("./NodeSoftware.tsx"));
@@ -25,7 +26,9 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
   const node = useStore(store.state, (state) => state.nodes.get(id));
   const defined = store.run.definition.nodes?.find((each) => each.id === id);
   const ended = useStore(store.state, (state) => state.run.status === "failed" || state.run.status === "interrupted");
+  const launcher = useStore(store.state, (state) => state.nodes.get(node?.launchedBy ?? ""));
   if (!node) return null;
+  const own = !elsewhere(store.run) && !node.launchedBy;
   const facts: [string, string][] = [
     ...(node.attempt > 0 ? [["Attempt", String(node.attempt)] as [string, string]] : []),
     ...(node.exitCode !== null ? [["Exit status", String(node.exitCode)] as [string, string]] : []),
@@ -42,6 +45,11 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
       <div>
         <StatusPill status={node.status} />
       </div>
+      {launcher && (
+        <p className="mt-2 text-[13px] text-muted">
+          A process of the pipeline that {launcher.name || launcher.id} runs.
+        </p>
+      )}
       {node.shards && (
         <div className="mt-3 text-[13px]">
           <Progress
@@ -95,12 +103,12 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
             View items
           </Button>
         )}
-        {!store.run.engine && (
+        {own && (
           <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
             View log
           </Button>
         )}
-        {!store.run.engine && (
+        {own && (
           <Link
             to="/workflows/$workflowId"
             params={{ workflowId: store.run.workflowId }}

@@ -7,6 +7,7 @@ import { useWhyNot } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { workflowQuery } from "../workflows/queries.ts";
+import { elsewhere } from "./processes.ts";
 import { RetryPlan } from "./RetryPlan.tsx";
 import type { Run } from "./runStore.ts";
 
@@ -24,14 +25,14 @@ function useRetry(runId: string) {
   });
 }
 
-type Given = Pick<Run, "id" | "workflowId" | "workflowRevision" | "engine">;
+type Given = Pick<Run, "id" | "workflowId" | "workflowRevision" | "kind">;
 
 /**
  * RetryButtons go on after a failure: with the workflow as it is now where it has changed since, or as it was. What
  * another engine carries out, it alone can do again.
  */
 export function RetryButtons({ run }: { run: Given }) {
-  return run.engine ? null : <Buttons run={run} />;
+  return elsewhere(run) ? null : <Buttons run={run} />;
 }
 
 function Buttons({ run }: { run: Given }) {

@@ -22,6 +22,7 @@ import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
 import { kin } from "./model.ts";
+import { shapeOf, withProcesses } from "./processes.ts";
 import type { RunNode, RunStore } from "./runStore.ts";
 
 const Following = createContext<RunStore | null>(null);
@@ -98,7 +99,9 @@ export function RunGraph(props: RunGraphProps) {
 
 function Graph({ store, chosen, onChoose }: RunGraphProps) {
   useOwnMeasures();
-  const { definition } = store.run;
+  const defined = useStore(store.state, (state) => state.run.definition);
+  const shape = useStore(store.state, (state) => shapeOf(state.nodes.values()));
+  const definition = useMemo(() => withProcesses(defined, shape), [defined, shape]);
   const base = useMemo(() => flowOf(definition), [definition]);
   const nodes = useMemo(() => {
     const near = chosen ? kin(definition, chosen) : null;
@@ -111,7 +114,7 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
   const flow = useReactFlow();
   const level = useDetail();
   const onlyVisible = useOnlyVisible(nodes.length);
-  const ready = useFirstView(base.nodes);
+  const ready = useFirstView(base.nodes, true);
   const limit = useMemo(() => farthest(base.nodes), [base.nodes]);
   useEffect(() => {
     if (ready && chosen && base.nodes.length > 20)

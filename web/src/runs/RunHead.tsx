@@ -17,6 +17,7 @@ import { toast } from "../ui/toast.ts";
 import { Commit } from "./Commit.tsx";
 import { waits } from "./model.ts";
 import { sameTarget } from "./outputTo.ts";
+import { elsewhere } from "./processes.ts";
 import { cancelRun, runQuery } from "./queries.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
@@ -59,11 +60,11 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
             </span>
             <span>version {run.workflowRevision}</span>
             <Commit run={run} />
-            {run.engine ? <span>reported by {run.engine}</span> : <Size run={run} />}
+            {elsewhere(run) ? <span>reported by {run.engine}</span> : <Size run={run} />}
             <span className="tabular">
               <Took run={run} />
             </span>
-            {!run.engine && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
+            {!elsewhere(run) && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
           </p>
         </div>
         <Actions run={{ ...store.run, ...run }} />
@@ -157,9 +158,9 @@ function Actions({ run }: { run: Given }) {
       {active(run.status) ? (
         <CancelButton run={run} />
       ) : (
-        run.status === "cancelled" && !run.engine && <RetryButtons run={run} />
+        run.status === "cancelled" && !elsewhere(run) && <RetryButtons run={run} />
       )}
-      {!active(run.status) && !run.engine && (
+      {!active(run.status) && !elsewhere(run) && (
         <Button
           size="sm"
           icon={<Share2 className="size-4" aria-hidden />}
@@ -179,7 +180,7 @@ function Actions({ run }: { run: Given }) {
           <MessageSquare className="size-4" aria-hidden /> Ask about this run
         </Link>
       )}
-      {!run.engine && (
+      {!elsewhere(run) && (
         <Button
           size="sm"
           look={run.status === "completed" ? "primary" : "secondary"}
@@ -213,7 +214,7 @@ function CancelButton({ run }: { run: Given }) {
   const client = useQueryClient();
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
-    onSuccess: () => toast.ok(run.engine ? "Marked as cancelled" : "Cancelling: stopping tasks"),
+    onSuccess: () => toast.ok(elsewhere(run) ? "Marked as cancelled" : "Cancelling: stopping tasks"),
     onSettled: () => {
       setAsking(false);
       void client.invalidateQueries({ queryKey: runQuery(run.id).queryKey });
@@ -243,7 +244,7 @@ function CancelButton({ run }: { run: Given }) {
         onConfirm={() => cancel.mutate()}
       >
         <p>
-          {run.engine
+          {elsewhere(run)
             ? `The run is marked as cancelled, and what ${run.engine} reports from now on is dropped. The pipeline itself goes on where it runs: stop it there.`
             : "Running tasks are stopped. Outputs stored so far are kept, and credits used so far are charged."}
         </p>

@@ -107,6 +107,8 @@ function Follow({ run }: { run: Run }) {
   const tab: Tab =
     tabs.find((each) => each === search.tab) ?? (now.status === "completed" && !elsewhere ? "outputs" : "timeline");
   const known = chosen !== null && store.state.getState().nodes.has(chosen) ? chosen : null;
+  // What a process of a pipeline writes is in the log of the step that launches it.
+  const step = (known !== null && store.state.getState().nodes.get(known)?.launchedBy) || known;
   useTitle(titleOf(now));
   const below = useRef<HTMLDivElement>(null);
   // Only a run with a scattered step has items.
@@ -119,7 +121,7 @@ function Follow({ run }: { run: Run }) {
     <>
       <RunHead store={store} away={away} error={error} />
       {broken && <Failure store={store} onLog={showLog} retry={elsewhere ? null : <RetryButtons run={run} />} />}
-      {elsewhere && (
+      {run.engine && (
         <Suspense fallback={null}>
           <LeftOut run={{ id: run.id, status: now.status }} />
         </Suspense>
@@ -176,7 +178,7 @@ function Follow({ run }: { run: Run }) {
           <TabPanel value="log" className="pt-4">
             <LogView
               store={store}
-              node={known}
+              node={step}
               onNode={(id) => set({ node: id ?? "none", line: undefined, item: undefined })}
               item={Math.max(0, Math.floor(Number(search.item)) || 0)}
               onItem={(item) => set({ item: String(item), line: undefined })}
@@ -192,7 +194,7 @@ function Follow({ run }: { run: Run }) {
                 <CopyState runId={run.id} first={run.outputTo} />
               </div>
             )}
-            <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={known} />
+            <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={step} />
           </TabPanel>
           <TabPanel value="events" className="pt-4">
             <Events store={store} node={known} />

@@ -39,10 +39,10 @@ export function kin(definition: Definition, id: string): Set<string> {
   return out;
 }
 
-/** culprit is the node that ended the run: the first that failed and was not allowed to. */
+/** culprit is the step that ended the run: the first that failed and was not allowed to. */
 export function culprit(run: Pick<Run, "definition">, nodes: Iterable<RunNode>): RunNode | null {
   const allowed = new Set((run.definition.nodes ?? []).filter((node) => node.allowFailure).map((node) => node.id));
-  const failed = [...nodes].filter((node) => node.status === "failed" && !allowed.has(node.id));
+  const failed = [...nodes].filter((node) => node.status === "failed" && !node.launchedBy && !allowed.has(node.id));
   return failed.toSorted((a, b) => (a.finishedAt ?? "").localeCompare(b.finishedAt ?? ""))[0] ?? null;
 }
 

@@ -3,6 +3,7 @@
 import { createStore } from "zustand/vanilla";
 import { api, ask, type Schemas } from "../api/client.ts";
 import type { RunMessage } from "../api/stream.ts";
+import { elsewhere } from "./processes.ts";
 
 export type Run = Schemas["Run"];
 export type RunNode = Schemas["RunNode"];
@@ -151,7 +152,7 @@ export class RunStore {
       const nodes = new Map(old.nodes);
       for (const event of events) {
         const node = event.nodeId === null ? undefined : nodes.get(event.nodeId);
-        if (node) nodes.set(node.id, later(node, event, this.run.kind === "reported"));
+        if (node) nodes.set(node.id, later(node, event, elsewhere(this.run) || Boolean(node.launchedBy)));
       }
       return { nodes, events: [...old.events, ...events] };
     });
