@@ -171,6 +171,15 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Con
 	return s.store.AddConnection(ctx, c, in.Credentials, MaxConnections)
 }
 
+// Known is nil where a caller may use such a connection.
+func (s *Service) Known(ctx context.Context, caller access.Caller, id ids.Connection) error {
+	if err := caller.Must(access.UseConnections); err != nil {
+		return err
+	}
+	_, _, err := s.store.OpenConnection(ctx, caller.Team, id)
+	return err
+}
+
 // Test tries a connection again.
 func (s *Service) Test(ctx context.Context, caller access.Caller, id ids.Connection) (Test, error) {
 	if err := caller.Must(access.UseConnections); err != nil {

@@ -178,15 +178,21 @@ func (s *Uploads) began(ctx context.Context, u LargeUpload) (LargeUpload, error)
 	return u, s.store.SetStorageID(ctx, u.ID, id)
 }
 
-// find is a caller's upload that is still open.
-func (s *Uploads) find(ctx context.Context, caller access.Caller, id string) (LargeUpload, error) {
+// Known is nil where a caller has such an upload, open or complete.
+func (s *Uploads) Known(ctx context.Context, caller access.Caller, id string) error {
+	_, err := s.known(ctx, caller, id)
+	return err
+}
+
+func (s *Uploads) known(ctx context.Context, caller access.Caller, id string) (LargeUpload, error) {
 	if err := caller.Must(access.UploadFiles); err != nil {
 		return LargeUpload{}, err
 	}
-	u, err := s.store.LargeUpload(ctx, caller.Team, id)
-	if err != nil {
-		return u, err
-	}
+	return s.store.LargeUpload(ctx, caller.Team, id)
+}
+
+// opened is an upload that is not complete, which the object store knows of.
+func (s *Uploads) opened(ctx context.Context, u LargeUpload) (LargeUpload, error) {
 	if u.Done {
 		return u, errDone
 	}
@@ -197,8 +203,11 @@ var errDone = fault.Conflict("this upload is complete").WithCode("upload_closed"
 
 // Upload says what of an upload has arrived.
 func (s *Uploads) Upload(ctx context.Context, caller access.Caller, id string) (LargeUpload, []Part, error) {
-	u, err := s.find(ctx, caller, id)
+	u, err := s.known(ctx, caller, id)
 	if err != nil {
+		return u, nil, err
+	}
+	if u, err = s.opened(ctx, u); err != nil {
 		return u, nil, err
 	}
 	parts, err := s.parts.ArrivedParts(ctx, u.Key, u.StorageID)
@@ -215,7 +224,7 @@ type SignedPart struct {
 
 // Parts gives the addresses of some parts.
 func (s *Uploads) Parts(ctx context.Context, caller access.Caller, id string, numbers []int, base string) ([]SignedPart, error) {
-	u, err := s.find(ctx, caller, id)
+	u, err := s.known(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +235,9 @@ func (s *Uploads) Parts(ctx context.Context, caller access.Caller, id string, nu
 		if n < 1 || n > u.PartCount() {
 			return nil, fault.Problems([]fault.Detail{{Path: "numbers", Message: "has a number that is no part"}}, "this upload has the parts 1 to %d, and no part %d", u.PartCount(), n)
 		}
+	}
+	if u, err = s.opened(ctx, u); err != nil {
+		return nil, err
 	}
 	if err := s.files.hasRoom(ctx); err != nil {
 		return nil, err
@@ -266,10 +278,7 @@ func (s *Uploads) Receive(ctx context.Context, key string, number int, body io.R
 
 // Abort calls an upload off. Members may do that for their own.
 func (s *Uploads) Abort(ctx context.Context, caller access.Caller, id string) error {
-	if err := caller.Must(access.UploadFiles); err != nil {
-		return err
-	}
-	u, err := s.store.LargeUpload(ctx, caller.Team, id)
+	u, err := s.known(ctx, caller, id)
 	if err != nil {
 		return err
 	}

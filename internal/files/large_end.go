@@ -19,15 +19,18 @@ type Finish struct {
 
 // Complete makes the parts a file. Whoever lost the answer may ask again.
 func (s *Uploads) Complete(ctx context.Context, caller access.Caller, id string, in Finish) (Listed, error) {
-	u, err := s.find(ctx, caller, id)
-	if u.Done { // the answer was lost
-		return s.file(ctx, u, in.Base)
-	}
+	u, err := s.known(ctx, caller, id)
 	if err != nil {
 		return Listed{}, err
 	}
 	if in.SHA256 = strings.ToLower(in.SHA256); in.SHA256 != "" && !isSHA256(in.SHA256) {
 		return Listed{}, fault.Problems([]fault.Detail{{Path: "sha256", Message: "is not 64 hexadecimal digits"}}, "sha256 is not 64 hexadecimal digits")
+	}
+	if u.Done { // the answer was lost
+		return s.file(ctx, u, in.Base)
+	}
+	if u, err = s.opened(ctx, u); err != nil {
+		return Listed{}, err
 	}
 	parts, err := s.parts.ArrivedParts(ctx, u.Key, u.StorageID)
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -409,4 +410,45 @@ func TestOddBytesReachNoDatabase(t *testing.T) {
 		h.call("GET", "/api/me", "", as, header("X-Team-Id", "\x00\xff")).want(403)
 		h.call("POST", "/api/workflows", `{"name":"a"}`, as, header("X-Request-Id", "\xff")).want(201)
 	})
+}
+
+// The same of data where it lies: who may not is not told what is there, and who asks for
+// what is not there is not told what else is wrong.
+func TestChecksOfDataComeInTheirOrder(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada, viewer, member := h.signUp("Ada"), h.signUp("Vic"), h.signUp("Mia")
+	h.join(viewer, ada, access.Viewer)
+	h.join(member, ada, access.Member)
+	in, plain := header("X-Team-Id", string(ada.team)), header("Content-Type", "text/plain")
+	for pattern, lesser := range map[string]someone{
+		"POST /api/files/uploads/upl_nowhere/parts": viewer, "POST /api/files/uploads/upl_nowhere/complete": viewer, "DELETE /api/files/uploads/upl_nowhere": viewer,
+		"GET /api/connections/conn_nowhere/objects?cursor=": viewer, "POST /api/connections/conn_nowhere/test": viewer, "DELETE /api/connections/conn_nowhere": member,
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		body := ""
+		if method == "POST" && !strings.HasSuffix(path, "/test") {
+			body = "{"
+			h.call(method, path, body, bearer(ada.token), plain).want(415)
+		}
+		h.call(method, path, body).want(401)
+		h.call(method, path, body, bearer(lesser.token), in, plain).want(403)
+		h.call(method, path, body, bearer(ada.token)).want(404)
+	}
+	h.call("POST", "/api/connections", "{", bearer(member.token), in, plain).want(403)
+	h.call("POST", "/api/files/uploads", "{", bearer(viewer.token), in, plain).want(403)
+	h.call("POST", "/api/runs", `{"workflowId":"wf_nowhere","inputs":{"reads":{"url":"ftp://x","connection":"conn_nowhere"}}}`, bearer(ada.token)).want(404)
+
+	id := h.call("POST", "/api/files/uploads", `{"filename":"a.csv","contentType":"text/csv","size":4}`, bearer(ada.token)).want(201).text("data", "uploadId")
+	path := "/api/files/uploads/" + id
+	if w := h.sendPart(ada.token, id, 1, "data"); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	h.call("POST", path+"/complete", `{}`, bearer(ada.token)).want(200)
+	// What it asks for makes no sense, whatever has become of the upload.
+	for _, body := range []string{`{`, `{"numbers":[]}`, `{"numbers":[2]}`} {
+		h.call("POST", path+"/parts", body, bearer(ada.token)).want(400)
+	}
+	h.call("POST", path+"/complete", `{"sha256":"nonsense"}`, bearer(ada.token)).want(400)
+	h.call("POST", path+"/parts", `{"numbers":[1]}`, bearer(ada.token)).wantCode(409, "upload_closed")
 }

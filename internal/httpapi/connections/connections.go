@@ -85,6 +85,9 @@ func (a *API) ListConnectionObjects(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if err := a.Connections.Known(x.Context(), x.Caller, id); err != nil {
+		return kernel.Answer{}, err
+	}
 	place, err := kernel.Cursor(x.Request)
 	if err != nil {
 		return kernel.Answer{}, err

@@ -33,6 +33,15 @@ func uploadIDOf(x *kernel.Exchange) (string, error) {
 	return id, nil
 }
 
+// knownUpload is uploadIDOf one that is there, which comes before what the body says.
+func (a *API) knownUpload(x *kernel.Exchange) (string, error) {
+	id, err := uploadIDOf(x)
+	if err != nil {
+		return "", err
+	}
+	return id, a.Uploads.Known(x.Context(), x.Caller, id)
+}
+
 // GetUpload says what of it has arrived.
 func (a *API) GetUpload(x *kernel.Exchange) (kernel.Answer, error) {
 	id, err := uploadIDOf(x)
@@ -55,7 +64,7 @@ func (a *API) GetUpload(x *kernel.Exchange) (kernel.Answer, error) {
 
 // SignParts gives the addresses of parts.
 func (a *API) SignParts(x *kernel.Exchange) (kernel.Answer, error) {
-	id, err := uploadIDOf(x)
+	id, err := a.knownUpload(x)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -89,7 +98,7 @@ func (a *API) receivePart(x *kernel.Exchange, t files.Transfer) (kernel.Answer, 
 
 // CompleteUpload makes the parts a file.
 func (a *API) CompleteUpload(x *kernel.Exchange) (kernel.Answer, error) {
-	id, err := uploadIDOf(x)
+	id, err := a.knownUpload(x)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
