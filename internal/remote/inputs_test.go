@@ -194,6 +194,18 @@ func TestAddressesOfHostsAreFoundAndRead(t *testing.T) {
 	}
 }
 
+// What answers, and is no store, is called that.
+func TestAHostThatIsNoStoreIsSaid(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "welcome") }))
+	defer server.Close()
+	c := connections.Connection{Type: connections.S3, Settings: connections.Settings{Endpoint: server.URL, Bucket: "lab"}}
+	i := NewInputs(trusting(server), keptBy{"conn_1": {c, connections.Credentials{}}}, false)
+	if _, err := lookAt(t, i, addresses.Address{URL: "s3://lab/a", Connection: "conn_1"}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "does not answer as an S3 store does") {
+		t.Error(err)
+	}
+}
+
 // A link that sends us on is followed, and a connection's credentials are not.
 func TestCredentialsAreNotSentOn(t *testing.T) {
 	t.Parallel()

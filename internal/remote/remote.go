@@ -145,6 +145,8 @@ func explain(conn connections.Connection, err error) error {
 // refused is what an S3 server's refusal means.
 func refused(where, bucket string, r minio.ErrorResponse) error {
 	switch {
+	case r.StatusCode == 0: // the library's own: the answer lacks what every store says
+		return fault.Invalid("%s does not answer as an S3 store does", where).WithCause(r)
 	case r.Code == minio.NoSuchBucket:
 		return fault.NotFound("there is no bucket %s at %s", bucket, where).WithCause(r)
 	case r.Code == minio.NoSuchKey || r.StatusCode == http.StatusNotFound:

@@ -101,31 +101,6 @@ func TestABucketIsTestedAndBrowsed(t *testing.T) {
 	}
 }
 
-// Whoever has no keys is nobody, whatever the environment of the server says.
-func TestTheServersOwnCredentialsAreNotUsed(t *testing.T) {
-	var mu sync.Mutex
-	var seen []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, r.Header.Get("Authorization")+r.URL.Query().Get("X-Amz-Credential")+r.Header.Get("X-Amz-Security-Token"))
-		w.WriteHeader(http.StatusForbidden)
-	}))
-	defer server.Close()
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"} {
-		t.Setenv(name, "the-servers-own")
-	}
-	c := connections.Connection{Type: connections.S3, Settings: connections.Settings{Endpoint: server.URL, Bucket: "lab"}}
-	if _, err := New(true).Test(t.Context(), c, connections.Credentials{}); !fault.Is(err, fault.KindForbidden) {
-		t.Error(err)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(seen) == 0 || strings.Join(seen, "") != "" {
-		t.Errorf("%q", seen)
-	}
-}
-
 func TestPrivateNetworksAreRefusedForEveryType(t *testing.T) {
 	t.Parallel()
 	reached := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
