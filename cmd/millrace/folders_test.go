@@ -78,6 +78,7 @@ func TestAFolderGoesThroughTheSystem(t *testing.T) {
 		} else {
 			s.checkFolder(list[indexOf(list, key)])
 		}
+		s.exportsFolder(token, key)
 		s.takesFolders(token, key, file)
 		for _, f := range s.files(token) {
 			text, err := json.Marshal(map[string]any{"key": f["key"], "source": f["source"]})
@@ -147,6 +148,21 @@ func (s *server) checkFolder(row map[string]any) {
 			s.t.Errorf("%s: %d", path[:20], got)
 		}
 	}
+}
+
+// exportsFolder finds a folder in the export of its team, as it is listed.
+func (s *server) exportsFolder(token, key string) {
+	s.t.Helper()
+	var rows []map[string]any
+	for _, f := range s.want(200, "GET", "/api/account/data", "", "Authorization", bearer(token))["files"].([]any) {
+		if one := f.(map[string]any); one["key"] == key {
+			rows = append(rows, one)
+		}
+	}
+	if len(rows) != 1 {
+		s.t.Fatalf("%d rows of the folder are exported", len(rows))
+	}
+	s.checkFolder(rows[0])
 }
 
 // takesFolders starts runs with a folder and a file as their input.

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +26,11 @@ func forms(secret string) []string {
 		text := encoded([]byte(before + secret))
 		return text[8 : len(text)-8]
 	}
-	return []string{secret, inner(""), inner("x"), inner("xy"), hex.EncodeToString([]byte(secret)), strings.ReplaceAll(strings.ReplaceAll(secret, `\`, `\\`), `"`, `\"`)}
+	escaped, _ := json.Marshal(secret) // what HTML would read is written \u003c
+	return []string{
+		secret, inner(""), inner("x"), inner("xy"), hex.EncodeToString([]byte(secret)), strings.ReplaceAll(strings.ReplaceAll(secret, `\`, `\\`), `"`, `\"`),
+		strings.Trim(string(escaped), `"`), url.QueryEscape(secret), url.PathEscape(secret), base64.URLEncoding.EncodeToString([]byte(secret)),
+	}
 }
 
 const printer = `printf '%s\n' \"$SECRET_DEEP\"; printf %s \"$SECRET_DEEP\" | base64; printf 'x%s' \"$SECRET_DEEP\" | base64 -w 0; echo
