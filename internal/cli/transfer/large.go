@@ -25,9 +25,6 @@ import (
 // LargeFrom is the length from which files are sent in parts.
 const LargeFrom = 64 << 20
 
-// sending is how many parts are on their way at once.
-const sending = 4
-
 // Large is a file that is sent in parts. What has arrived stays when the line
 // breaks or the program ends, and the next one goes on from there.
 type Large struct {
@@ -105,80 +102,6 @@ func (u Large) resume(note, path string, info os.FileInfo) (api.LargeUploadState
 	}
 	b := r.JSON201.Data
 	return api.LargeUploadState{UploadID: b.UploadID, PartSize: b.PartSize, PartCount: b.PartCount, Size: info.Size()}, os.WriteFile(note, []byte(b.UploadID), 0o600)
-}
-
-// sendMissing sends the parts that have not arrived, several at once.
-func (u Large) sendMissing(f *os.File, state api.LargeUploadState) error {
-	arrived, there := map[int]bool{}, int64(0)
-	for _, p := range state.Parts {
-		arrived[p.Number] = true
-		there += p.Size
-	}
-	shown := &sharedMeter{meter: newMeter(u.Console, filepath.Base(f.Name()), there, state.Size)}
-	defer shown.meter.bar.Close()
-	group, ctx := errgroup.WithContext(u.Ctx)
-	group.SetLimit(sending)
-	for number := 1; number <= state.PartCount && ctx.Err() == nil; number++ {
-		if arrived[number] {
-			continue
-		}
-		offset := int64(number-1) * state.PartSize
-		part := io.NewSectionReader(f, offset, min(state.PartSize, state.Size-offset))
-		group.Go(func() error { return u.within(ctx).sendPart(state.UploadID, number, part, shown) })
-	}
-	return group.Wait()
-}
-
-// sendPart sends a part until it has arrived.
-func (u Large) sendPart(id string, number int, part *io.SectionReader, shown *sharedMeter) error {
-	for try := 1; ; try++ {
-		again, err := u.partOnce(id, number, part, shown)
-		if err == nil {
-			return nil
-		}
-		if !again || try >= maxTries || u.Ctx.Err() != nil {
-			return err
-		}
-		if err := u.Sleep(u.Ctx, time.Duration(try)*time.Second); err != nil {
-			return err
-		}
-	}
-}
-
-func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sharedMeter) (again bool, err error) {
-	signed, err := u.API.SignPartsWithResponse(u.Ctx, id, nil, api.PartNumbers{Numbers: []int{number}})
-	if err != nil {
-		e, refused := errors.AsType[*client.Error](err)
-		return !refused || e.Status >= http.StatusInternalServerError, err
-	}
-	to := signed.JSON200.Data[0]
-	sent := &counted{to: shown}
-	body := &source{in: io.TeeReader(io.NewSectionReader(part, 0, part.Size()), sent)}
-	r, err := http.NewRequestWithContext(u.Ctx, to.Method, to.URL, body)
-	if err != nil {
-		return false, err
-	}
-	r.ContentLength = part.Size()
-	if r.URL.Query().Has("X-Amz-Signature") {
-		sum, err := md5Of(part)
-		if err != nil {
-			return false, err
-		}
-		r.Header.Set("Content-MD5", sum)
-	}
-	resp, err := u.HTTP.Do(r)
-	body.end()
-	if err != nil {
-		sent.takeBack()
-		return true, unsigned(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode < http.StatusMultipleChoices {
-		return false, nil
-	}
-	sent.takeBack()
-	// An earlier try of this part may still hold it.
-	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusConflict, refusal(resp)
 }
 
 // md5Of goes with a part to a bucket, which then refuses one that breaks off: there
