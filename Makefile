@@ -94,7 +94,7 @@ web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check
 
 browser: build ## Test the web app in Chromium against the real server
-	npm run --prefix web --silent browser
+	scripts/with-uv npm run --prefix web --silent browser
 
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
