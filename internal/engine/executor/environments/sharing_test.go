@@ -3,6 +3,8 @@ package environments_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,4 +213,38 @@ func TestAnEnvironmentWithoutItsInterpreterIsBuiltAgain(t *testing.T) {
 	if out, err := exec.Command(python, "-m", "one").CombinedOutput(); err != nil || string(out) != "one\n" {
 		t.Errorf("it says %q, %v", out, err)
 	}
+}
+
+func TestATeamBuildsTwoAtATime(t *testing.T) {
+	t.Parallel()
+	arrived, letGo := make(chan string, 10), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- r.URL.Path
+		<-letGo
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	f := open(t, nil, slow.URL)
+	var all sync.WaitGroup
+	resolve := func(team ids.Team, name string) {
+		all.Go(func() {
+			if _, err := f.For(team).Resolve(t.Context(), pip(name).Canonical()); !fault.Is(err, fault.KindUnavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	for _, name := range []string{"one", "two"} {
+		resolve("a", name)
+		<-arrived
+	}
+	resolve("a", "three")
+	resolve("b", "other")
+	if path := <-arrived; path != "/other/" {
+		t.Errorf("while two are built, %s is asked for", path)
+	}
+	close(letGo)
+	if path := <-arrived; path != "/three/" {
+		t.Errorf("then %s is asked for", path)
+	}
+	all.Wait()
 }
