@@ -99,13 +99,13 @@ func TestAWorkerWithoutTheEngineLeavesAPipelineToAnother(t *testing.T) {
 	})
 }
 
-// However many runs wait for another executor, a worker reads only the beginning of
-// its own line, in which those that name no executor wait with the others.
-func TestAClaimReadsTheLineOfItsExecutorAlone(t *testing.T) {
+// However many runs wait, in the same lines or for another executor, a worker reads only
+// the beginnings of its own lines, in which those that name no executor wait with the others.
+func TestAClaimReadsTheBeginningsOfItsLines(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
-		queue := func(executor string) ids.Run {
+		queue := func(team ids.Team, executor string) ids.Run {
 			r := newRun(team)
 			r.Executor = executor
 			if err := db.SubmitRun(ctx, r, 0, nil); err != nil {
@@ -113,54 +113,73 @@ func TestAClaimReadsTheLineOfItsExecutorAlone(t *testing.T) {
 			}
 			return r.ID
 		}
-		queue("gpu")
+		queue(team, "gpu")
 		copyQueued(t, db, 20_000)
 		var line []ids.Run
 		for i := range 2 * admission.LineLength {
-			line = append(line, queue([]string{"cpu", "", "cpu"}[i%3]))
+			line = append(line, queue(team, []string{"cpu", "", "cpu"}[i%3]))
 		}
-		if _, err := db.changed(ctx, `ANALYZE`); err != nil {
+		mustRead(t, db, "cpu", 1, 10*admission.LineLength, line)
+		// Many teams, one executor, and nothing of the past.
+		const teams = 30
+		if _, err := db.changed(ctx, `DELETE FROM runs`); err != nil {
 			t.Fatal(err)
 		}
-		c := claim("w", 10)
-		c.Executor = "cpu"
-		err := db.inTx(ctx, func(tx *DB) error {
-			lines, err := tx.teamQueues(ctx, c, august)
-			if err != nil {
-				return err
-			}
-			if len(lines) != 1 || len(lines[0].Waiting) != admission.LineLength {
-				return fmt.Errorf("%d lines: %+v", len(lines), lines)
-			}
-			for i, r := range lines[0].Waiting {
-				if r.ID != line[i] {
-					t.Errorf("%s is at place %d, want %s", r.ID, i, line[i])
-				}
-			}
-			if db.dialect.name != postgresDialect.name {
-				return nil
-			}
-			var read int
-			err = tx.q.QueryRowContext(ctx, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'`).Scan(&read)
-			if read > 10*admission.LineLength {
-				t.Errorf("%d runs are read for %d", read, admission.LineLength)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+		for range teams {
+			other, _ := newTeam(t, db)
+			queue(other, "local")
 		}
+		copyQueued(t, db, 50)
+		mustRead(t, db, "local", teams, 2*teams*admission.LineLength, nil)
 	})
 }
 
-// copyQueued has many more runs wait as the one that does.
+// mustRead has a worker look at its lines, and counts what PostgreSQL reads for it. The
+// first line is to begin as told.
+func mustRead(t *testing.T, db *DB, executor string, want, most int, line []ids.Run) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := db.changed(ctx, `ANALYZE`); err != nil {
+		t.Fatal(err)
+	}
+	c := claim("w", 10)
+	c.Executor = executor
+	err := db.inTx(ctx, func(tx *DB) error {
+		lines, err := tx.teamQueues(ctx, c, august)
+		if err != nil {
+			return err
+		}
+		if len(lines) != want || len(lines[0].Waiting) != admission.LineLength {
+			return fmt.Errorf("%d lines: %+v", len(lines), lines)
+		}
+		for i, r := range lines[0].Waiting {
+			if line != nil && r.ID != line[i] {
+				t.Errorf("%s is at place %d, want %s", r.ID, i, line[i])
+			}
+		}
+		if db.dialect.name != postgresDialect.name {
+			return nil
+		}
+		var read int
+		err = tx.q.QueryRowContext(ctx, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'`).Scan(&read)
+		if read > most {
+			t.Errorf("%d runs are read for the beginnings of %d lines", read, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyQueued has many more runs wait for each that does, in the same line.
 func copyQueued(t *testing.T, db *DB, n int) {
 	t.Helper()
 	const columns = `team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu, price,
-		starter_type, starter_id, starter_name, status, total_nodes, seq, claimed_at, created_at, executor`
+		starter_type, starter_id, starter_name, status, total_nodes, seq, claimed_at, executor`
 	_, err := db.changed(t.Context(), `
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-		INSERT INTO runs (id, number, `+columns+`) SELECT 'run_copy' || i, 1000 + i, `+columns+` FROM n CROSS JOIN runs WHERE status = 'queued' `, n)
+		INSERT INTO runs (id, number, created_at, `+columns+`) SELECT id || i, number * 1000000 + i, created_at + i, `+columns+` FROM n CROSS JOIN runs WHERE status = 'queued' `, n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // RenewLeases extends leases and returns those that are still held.
 func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
 	var kept []runs.HeldRun
-	err := db.inTx(ctx, func(tx *DB) error {
+	err := db.forLeases().inTx(ctx, func(tx *DB) error {
 		kept = nil
 		return inChunks(held, func(some []runs.HeldRun) error {
 			list, err := tx.renew(ctx, some, until)

@@ -32,6 +32,7 @@ type querier interface {
 // DB is the open database. The zero value is not usable; call Open.
 type DB struct {
 	pool    *sql.DB
+	leasing *sql.DB // PostgreSQL's connection for leases, which nothing else keeps busy
 	q       querier // the pool, or the transaction this DB is bound to
 	writer  *writer // SQLite's only writer; nil on PostgreSQL
 	inside  bool    // bound to a transaction
@@ -51,8 +52,9 @@ type Options struct {
 	SecretKey string
 	// Catalog says what each plan grants; the zero one is the default.
 	Catalog credits.Catalog
-	// MaxConnections bounds the PostgreSQL pool; 0 is 15, so that five processes
-	// leave room in the hundred that PostgreSQL takes by default.
+	// MaxConnections bounds the connections to PostgreSQL; 0 is 15, so that five processes
+	// leave room in the hundred that PostgreSQL takes by default. Of two and more, one is
+	// for leases.
 	MaxConnections int
 	// TransactionIdle is how long a transaction on PostgreSQL may wait for its next
 	// statement; 0 is 10 seconds. A process that is stopped in the middle of one, or a
@@ -129,20 +131,38 @@ func (db *DB) connectPostgres(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("open postgres: %w", err)
 	}
-	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		// Not a parameter of the connection: poolers in between refuse those.
-		_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", cmp.Or(o.TransactionIdle, 10*time.Second).Milliseconds()))
-		return err
-	}))
+	of := func(n int) *sql.DB {
+		pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			// Not a parameter of the connection: poolers in between refuse those.
+			_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", cmp.Or(o.TransactionIdle, 10*time.Second).Milliseconds()))
+			return err
+		}))
+		pool.SetMaxOpenConns(n)
+		pool.SetMaxIdleConns(n)
+		pool.SetConnMaxIdleTime(5 * time.Minute)
+		return pool
+	}
 	n := cmp.Or(o.MaxConnections, 15)
-	pool.SetMaxOpenConns(n)
-	pool.SetMaxIdleConns(n)
-	pool.SetConnMaxIdleTime(5 * time.Minute)
-	db.pool, db.q = pool, db.observe(pool)
-	if err := pool.PingContext(ctx); err != nil {
-		return errors.Join(fmt.Errorf("connect to postgres: %w", err), pool.Close())
+	db.pool = of(max(1, n-1))
+	if db.leasing = db.pool; n > 1 {
+		db.leasing = of(1)
+	}
+	db.q = db.observe(db.pool)
+	if err := db.pool.PingContext(ctx); err != nil {
+		return errors.Join(fmt.Errorf("connect to postgres: %w", err), db.Close())
 	}
 	return nil
+}
+
+// forLeases is the database by the connection that is for leases: where all others
+// are busy, runs must not be lost to other workers for it.
+func (db *DB) forLeases() *DB {
+	if db.leasing == nil || db.inside {
+		return db
+	}
+	apart := *db
+	apart.pool, apart.q = db.leasing, db.observe(db.leasing)
+	return &apart
 }
 
 // Close ends every connection; writes that were accepted are finished first.
@@ -150,6 +170,9 @@ func (db *DB) Close() error {
 	var err error
 	if db.writer != nil {
 		err = db.writer.close()
+	}
+	if db.leasing != nil {
+		err = errors.Join(err, db.leasing.Close())
 	}
 	return errors.Join(err, db.pool.Close())
 }

@@ -23,7 +23,7 @@ const ours = `query NOT LIKE '%scaleload%' AND dbid = (SELECT oid FROM pg_databa
 
 func (in *installation) database() (s state, err error) {
 	rows, err := in.query(`SELECT /* scaleload */ coalesce(sum(calls), 0), coalesce(sum(total_exec_time), 0),
-		coalesce(sum(total_exec_time) FILTER (WHERE query LIKE '%RECURSIVE lines%' OR query LIKE '%) older)%'), 0),
+		coalesce(sum(total_exec_time) FILTER (WHERE query LIKE '%RECURSIVE executors%' OR query LIKE '%) older)%'), 0),
 		(SELECT count(*) FROM runs WHERE started_at IS NOT NULL) FROM pg_stat_statements WHERE ` + ours)
 	if err != nil {
 		return s, err
@@ -100,15 +100,15 @@ func (in *installation) reportRate(n int) error {
 	return err
 }
 
-// reportStatements lists what the database spent most time on.
-func (in *installation) reportStatements() error {
+// reportStatements lists what the database spent most time on for so many runs.
+func (in *installation) reportStatements(runs float64) error {
 	rows, err := in.query(`SELECT /* scaleload */ total_exec_time, calls, left(regexp_replace(query, '\s+', ' ', 'g'), 110) FROM pg_stat_statements WHERE ` + ours + ` ORDER BY 1 DESC LIMIT 8`)
 	if err != nil {
 		return err
 	}
 	fmt.Println("most time of the database:")
 	for _, r := range rows {
-		fmt.Printf("  %8.2f ms a run, %6.2f calls: %s\n", number(r[0])/float64(in.s.runs), number(r[1])/float64(in.s.runs), r[2])
+		fmt.Printf("  %8.2f ms a run, %6.2f calls: %s\n", number(r[0])/runs, number(r[1])/runs, r[2])
 	}
 	return nil
 }

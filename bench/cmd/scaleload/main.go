@@ -121,7 +121,7 @@ func (in *installation) mainLoad() error {
 	watching.report(in)
 	typing.report()
 	in.reportProcesses(usedBefore, lasted)
-	if err := in.reportStatements(); err != nil {
+	if err := in.reportStatements(float64(in.s.runs)); err != nil {
 		return err
 	}
 	return in.reportGrowth(before.tables)
@@ -136,6 +136,9 @@ func (in *installation) depth(waiting int) error {
 		return err
 	}
 	if err := in.sql(clones(waiting)); err != nil {
+		return err
+	}
+	if err := in.sql("SELECT /* scaleload */ pg_stat_statements_reset()"); err != nil {
 		return err
 	}
 	before, err := in.database()
@@ -158,6 +161,9 @@ func (in *installation) depth(waiting int) error {
 		waiting, float64(after.calls-before.calls)/started, (after.ms-before.ms)/started, (after.queueMS-before.queueMS)/started,
 		cpu.workers.Seconds()*1000/started, cpu.postgres.Seconds()*1000/started)
 	if err := in.reportRate(in.s.each); err != nil {
+		return err
+	}
+	if err := in.reportStatements(started); err != nil {
 		return err
 	}
 	if err := in.drain(true); err != nil {
