@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-same test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,10 @@ ci: setup-test format vet lint tidy web-check race ## Run what continuous integr
 
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
+
+test-nextflow: shim ## Launch a pipeline with the real Nextflow; fetching that takes a minute the first time
+	scripts/setup nextflow
+	scripts/with-nextflow go test -vet=off -count=1 -timeout 10m -run TestARealNextflow ./cmd/millrace
 
 test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
