@@ -100,6 +100,27 @@ def address(repository: Path) -> Iterator[str]:
     served.shutdown()
 
 
+def shows_its_rules(client: Client, run: str) -> None:
+    """Rules are processes of the step that launches them, their jobs items with what they ran."""
+    shown = client.request("GET", f"/api/runs/{run}", dict[str, Any], bare=True)
+    nodes = {node["name"]: node for node in shown["nodes"] if node.get("launchedBy") == "pipeline"}
+    states = {name: (node["status"], node["shards"]) for name, node in nodes.items()}
+    assert states == {
+        "all": ("succeeded", {"total": 1, "done": 1, "failed": 0}),
+        "part": ("succeeded", {"total": 3, "done": 3, "failed": 0}),
+        "sum": ("succeeded", {"total": 1, "done": 1, "failed": 0}),
+    }
+    assert nodes["sum"]["follows"] == [nodes["part"]["id"]]
+    assert (shown["engine"], shown["kind"]) == ("snakemake", None)
+    items = client.request("GET", f"/api/runs/{run}/nodes/{nodes['part']['id']}/shards", list[dict[str, Any]])
+    assert sorted(item["item"] for item in items) == ["n=0", "n=1", "n=2"]
+    scripts = [
+        client.request("GET", f"/api/reported-runs/{run}/tasks/{item['index']}", dict[str, Any])["script"]
+        for item in items
+    ]
+    assert sorted(scripts) == [f"echo {n} > parts/{n}.txt" for n in range(3)]
+
+
 def test_a_workflow_is_launched_with_the_values_of_its_form(tmp_path: Path, address: str) -> None:
     # The Python of the tests may lie where a sandbox does not show it.
     engine = Path(sys.executable).parents[1]
@@ -118,5 +139,6 @@ def test_a_workflow_is_launched_with_the_values_of_its_form(tmp_path: Path, addr
             with zipfile.ZipFile(io.BytesIO(archive)) as files:
                 [table] = [name for name in files.namelist() if name.endswith("sum.txt")]
                 assert files.read(table).decode() == LABEL + "\n0\n1\n2\n"
+            shows_its_rules(client, run.id)
     finally:
         server.stop()
