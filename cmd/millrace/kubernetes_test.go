@@ -19,8 +19,7 @@ const kubernetesHost = "10.201.0.1"
 // smallPods are many at once on one small machine, which counts no disk. They have the
 // programs of this machine.
 const smallPods = `{spec: {
-	initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}],
-	containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}, volumeMounts: [
+	containers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi}}}, {name: task, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}, volumeMounts: [
 		{name: usr, mountPath: /usr, readOnly: true}, {name: bin, mountPath: /bin, readOnly: true}, {name: lib, mountPath: /lib, readOnly: true}, {name: lib64, mountPath: /lib64, readOnly: true},
 		{name: alternatives, mountPath: /etc/alternatives, readOnly: true}]}],
 	volumes: [{name: usr, hostPath: {path: /usr}}, {name: bin, hostPath: {path: /bin}}, {name: lib, hostPath: {path: /lib}}, {name: lib64, hostPath: {path: /lib64}},

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -36,18 +38,19 @@ var little = map[string]any{"requests": map[string]any{"cpu": "5m", "memory": "8
 
 // onKubernetes has pods reach our server, which listens for this machine alone, at an
 // address of theirs.
-func onKubernetes(s settings, folder string) (run func(command string) error, stop func(), err error) {
+func onKubernetes(s settings, folder string) (_ func(command string) error, _ func(), err error) {
 	l, err := net.Listen("tcp", kubernetesHost+":0")
 	if err != nil {
 		return nil, nil, err
 	}
-	run, stop, err = engineServer(s, "kubernetes", func(addr, dir string) ([]string, error) {
-		go http.Serve(l, httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})) //nolint:errcheck // until it is closed
+	run, stop, err := engineServer(s, "kubernetes", func(addr, dir string) ([]string, error) {
+		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+		proxy.ErrorLog = log.New(io.Discard, "", 0) // a shim that has ended does not wait for an answer
+		go http.Serve(l, proxy)                     //nolint:errcheck // until it is closed
 		mounts, volumes := places(folder)
 		template, err := json.Marshal(map[string]any{"spec": map[string]any{
-			"initContainers": []any{map[string]any{"name": "shim", "resources": little}},
-			"containers":     []any{map[string]any{"name": "task", "resources": little, "volumeMounts": mounts}},
-			"volumes":        volumes,
+			"containers": []any{map[string]any{"name": "task", "resources": little, "volumeMounts": mounts}},
+			"volumes":    volumes,
 		}})
 		file := filepath.Join(dir, "pods.json")
 		return []string{

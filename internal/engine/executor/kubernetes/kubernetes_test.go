@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,15 @@ import (
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
+
+// Tests wait for the cluster, not for a processor. Those that harm it come first, alone.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 6 {
+		_ = flag.Set("test.parallel", "6")
+	}
+	os.Exit(m.Run())
+}
 
 // cluster is the folder of the cluster that tests have, or ends the test.
 func cluster(t testing.TB) string {
@@ -278,6 +288,7 @@ func fixture(t *testing.T) (*drivertest.Fixture, *site) {
 }
 
 func TestKubernetesIsADriver(t *testing.T) {
+	t.Parallel()
 	cluster(t)
 	t.Run("promises", func(t *testing.T) { drivertest.Run(t, sites()) })
 	t.Run("of real processes", func(t *testing.T) { drivertest.RunReal(t, sites()) })
@@ -323,6 +334,7 @@ func TestATaskOutlivesTheClustersDaemons(t *testing.T) {
 }
 
 func TestWhatKubernetesCannotDoIsSaid(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.config.PodTemplate = ""
 	b := &drivertest.Fixture{Subject: s.subject(t), Folder: t.TempDir()}
@@ -353,6 +365,7 @@ func TestWhatKubernetesCannotDoIsSaid(t *testing.T) {
 // A task is shut in: it has no rights, reaches neither the API nor its shim's
 // memory, and is described without what it was given.
 func TestATaskIsShutIn(t *testing.T) {
+	t.Parallel()
 	b, s := fixture(t)
 	spec := b.Spec(t, `fails() { if ( "$@" ) >/dev/null 2>&1; then echo "not refused: $*"; fi; }
 [ "$(id -u)" != 0 ] || echo root
@@ -384,7 +397,7 @@ touch /tmp/x "$TMPDIR/y" z; echo "$SECRET_A" | tr a-z A-Z; echo done; while [ ! 
 		t.Errorf("%s on %s: %s", seen.Reason, seen.Host, seen.Detail)
 	}
 	ticket := ""
-	for _, v := range s.pod(t, spec.Key).Spec.Containers[0].Env {
+	for _, v := range s.pod(t, spec.Key).Spec.Containers[1].Env {
 		if v.Name == "MILLRACE_ATTEMPT_TICKET" {
 			ticket = v.Value
 		}
@@ -423,6 +436,7 @@ func nobodyMayAsk(t *testing.T, namespace string) {
 
 // The GPUs of the node are pretended; that they are counted and set aside is not.
 func TestGPUsAreCountedAndSetAside(t *testing.T) {
+	t.Parallel()
 	dir := cluster(t)
 	config, _, err := Config{Kubeconfig: filepath.Join(dir, "kubeconfig")}.connection()
 	if err != nil {

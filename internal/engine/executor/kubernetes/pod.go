@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +32,11 @@ const (
 	user     = 65532 // nobody's in particular
 	shimFile = "/millrace/attempt"
 	diskRoom = 1 << 30 // beside what a command writes, for its log and for code
+
+	// What the container takes that copies the shim; it may use more of a processor,
+	// for a moment.
+	copyCPU    = 10 // thousandths
+	copyMemory = 64 << 20
 )
 
 // jobFor is an attempt as a Job. Nothing in it is secret for longer than until the
@@ -71,7 +77,9 @@ func (k *Cluster) patch(pod *corev1.PodTemplateSpec) error {
 		return fmt.Errorf("--kubernetes-pod-template: %w", err)
 	}
 	*pod = corev1.PodTemplateSpec{}
-	return json.Unmarshal(text, pod)
+	err = json.Unmarshal(text, pod)
+	slices.SortStableFunc(pod.Spec.Containers, shimFirst)
+	return err
 }
 
 func (k *Cluster) podSpec(j remote.Job) corev1.PodSpec {
@@ -88,11 +96,7 @@ func (k *Cluster) podSpec(j remote.Job) corev1.PodSpec {
 			{Name: "task", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			{Name: "millrace", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
-		InitContainers: []corev1.Container{{
-			Name: "shim", Image: k.config.ShimImage, Command: append([]string{"/millrace-attempt"}, shimremote.CopyArguments(shimFile)...),
-			Resources: k.resources(j), SecurityContext: hardened(), VolumeMounts: []corev1.VolumeMount{{Name: "millrace", MountPath: "/millrace"}},
-		}},
-		Containers: []corev1.Container{k.container(j)},
+		Containers: []corev1.Container{k.shim(), k.container(j)},
 	}
 	if k.config.RuntimeClass != "" {
 		spec.RuntimeClassName = &k.config.RuntimeClass
@@ -106,13 +110,48 @@ func (k *Cluster) podSpec(j remote.Job) corev1.PodSpec {
 	return spec
 }
 
+// The containers of a pod.
+const (
+	shimContainer = "shim"
+	taskContainer = "task"
+)
+
+// shim brings the program beside the command. It is no init container, whose end the
+// kubelet notices up to a second later: containers are started one after the other,
+// and the next one when what the one before does at its start is done.
+func (k *Cluster) shim() corev1.Container {
+	program := func(args []string) []string { return append([]string{"/millrace-attempt"}, args...) }
+	memory := *resource.NewQuantity(copyMemory, resource.BinarySI)
+	return corev1.Container{
+		Name: shimContainer, Image: k.config.ShimImage, Command: program(shimremote.AttendArguments(shimFile)),
+		Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: program(shimremote.CopyArguments(shimFile))}}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(copyCPU, resource.DecimalSI), corev1.ResourceMemory: memory},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: memory},
+		},
+		SecurityContext: hardened(), VolumeMounts: []corev1.VolumeMount{{Name: "millrace", MountPath: "/millrace"}},
+	}
+}
+
+// shimFirst is the order in which containers are started, whatever a template has made
+// of it.
+func shimFirst(a, b corev1.Container) int {
+	rank := func(c corev1.Container) int {
+		if c.Name == shimContainer {
+			return 0
+		}
+		return 1
+	}
+	return rank(a) - rank(b)
+}
+
 func (k *Cluster) container(j remote.Job) corev1.Container {
 	image := j.Image
 	if image == "" {
 		image = k.config.Image
 	}
 	return corev1.Container{
-		Name: "task", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: append([]string{shimFile}, shimremote.Arguments()...), WorkingDir: remote.Top,
+		Name: taskContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: append([]string{shimFile}, shimremote.Arguments()...), WorkingDir: remote.Top,
 		Env: []corev1.EnvVar{
 			{Name: shimremote.URLVariable, Value: k.config.URL},
 			{Name: shimremote.CAVariable, Value: k.config.CA},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestAPodGetsWhatItsTaskAskedForAndWhatTheOperatorSaid(t *testing.T) {
 	c := good()
 	c.NodeSelector, c.Tolerations, c.PullSecrets, c.RuntimeClass = map[string]string{"pool": "batch"}, []string{"a=b:NoSchedule", "c"}, []string{"registry"}, "gvisor"
 	c.PodTemplate = filepath.Join(t.TempDir(), "pods.yaml")
-	if err := os.WriteFile(c.PodTemplate, []byte("metadata: {labels: {team: x}}\nspec: {containers: [{name: task, resources: {limits: {example.com/fpga: 1}}}]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.PodTemplate, []byte("metadata: {labels: {team: x}}\nspec: {containers: [{name: beside, image: b}, {name: task, resources: {limits: {example.com/fpga: 1}}}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Check(); err != nil {
@@ -106,7 +107,7 @@ func TestAPodGetsWhatItsTaskAskedForAndWhatTheOperatorSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := job.Spec.Template
-	task := pod.Spec.Containers[0]
+	shim, task := pod.Spec.Containers[0], pod.Spec.Containers[slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "task" })]
 	for what, holds := range map[string]bool{
 		"labels":         pod.Labels[attemptLabel] == "millrace-1" && pod.Labels["team"] == "x" && pod.Labels[installationLabel] == "i",
 		"image":          task.Image == "tool@sha256:1",
@@ -121,7 +122,7 @@ func TestAPodGetsWhatItsTaskAskedForAndWhatTheOperatorSaid(t *testing.T) {
 		"tolerations":    len(pod.Spec.Tolerations) == 2 && pod.Spec.Tolerations[0].Effect == corev1.TaintEffectNoSchedule && pod.Spec.Tolerations[1].Operator == corev1.TolerationOpExists,
 		"where":          pod.Spec.NodeSelector["pool"] == "batch" && pod.Spec.ImagePullSecrets[0].Name == "registry" && *pod.Spec.RuntimeClassName == "gvisor",
 		"time":           *pod.Spec.ActiveDeadlineSeconds > 3600 && *job.Spec.BackoffLimit == 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyNever,
-		"shim":           pod.Spec.InitContainers[0].Image == "shim:1" && len(pod.Spec.InitContainers) == 1,
+		"shim":           shim.Image == "shim:1" && *shim.SecurityContext.ReadOnlyRootFilesystem && shim.Lifecycle.PostStart.Exec != nil && len(pod.Spec.Containers) == 3,
 		"mounted shim":   task.VolumeMounts[2].ReadOnly,
 		"no extra words": len(task.Env) == 6,
 	} {

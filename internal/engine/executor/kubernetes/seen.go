@@ -105,7 +105,7 @@ func whyEnded(p *corev1.Pod) (executor.Reason, string) {
 			if t.Reason == "OOMKilled" {
 				return executor.OutOfMemory, ""
 			}
-			if c.Name == "task" && t.ExitCode == shimremote.NoServer {
+			if c.Name == taskContainer && t.ExitCode == shimremote.NoServer {
 				return executor.NeverStarted, "its pod reached no server: " + strings.TrimSpace(t.Message)
 			}
 			return executor.Lost, fmt.Sprintf("the container %s ended with status %d, %s: %s", c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))

@@ -21,6 +21,7 @@ import (
 // For a minute no packet comes from the server to a pod. The command goes on; what it
 // says and makes meanwhile is there afterwards, once.
 func TestNothingIsLostWhileTheNetworkIsCut(t *testing.T) {
+	t.Parallel()
 	b, s := fixture(t)
 	spec := b.Spec(t, `echo ran; i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.1; done; printf %s "$i" > made`)
 	spec.Outputs = []executor.OutputPattern{{Port: "made", Path: "made"}}
@@ -88,6 +89,7 @@ func TestATaskIsLostWithItsNode(t *testing.T) {
 // A job that no attempt belongs to is deleted with its pod; that of another
 // installation in the same namespace is not.
 func TestOnlyOurOwnOrphansAreEnded(t *testing.T) {
+	t.Parallel()
 	b, s := fixture(t)
 	config := s.config
 	config.Installation += "-other"

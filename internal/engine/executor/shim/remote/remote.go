@@ -63,6 +63,7 @@ const (
 const (
 	attemptFlag = "-attempt" // carries an attempt out, as the variables say
 	copyFlag    = "-copy"    // puts this program into a file
+	attendFlag  = "-attend"  // waits until that has been done
 )
 
 // Arguments are those that have the program carry an attempt out.
@@ -70,6 +71,9 @@ func Arguments() []string { return []string{attemptFlag} }
 
 // CopyArguments have it put itself into a file, for an image that has it not.
 func CopyArguments(file string) []string { return []string{copyFlag, file} }
+
+// AttendArguments have it wait until another process has done that.
+func AttendArguments(file string) []string { return []string{attendFlag, file} }
 
 // NoServer is the status of a shim whose attempt has not begun, since no server
 // answered in time.

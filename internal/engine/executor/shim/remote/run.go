@@ -30,20 +30,10 @@ func Main(args []string) int {
 		return carryOut()
 	case len(args) == 3 && args[1] == copyFlag:
 		return copySelf(args[2])
+	case len(args) == 3 && args[1] == attendFlag:
+		return attend(args[2])
 	}
 	return shim.Main(args)
-}
-
-// copySelf puts this program where a container of another image can start it.
-func copySelf(file string) int {
-	text, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(file, text, 0o755)
-	}
-	if err != nil {
-		return fail(err)
-	}
-	return shim.Done
 }
 
 func fail(err error) int {
