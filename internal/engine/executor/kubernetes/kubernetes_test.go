@@ -434,11 +434,10 @@ func nobodyMayAsk(t *testing.T, namespace string) {
 	}
 }
 
-// The GPUs of the node are pretended; that they are counted and set aside is not.
-func TestGPUsAreCountedAndSetAside(t *testing.T) {
-	t.Parallel()
-	dir := cluster(t)
-	config, _, err := Config{Kubeconfig: filepath.Join(dir, "kubeconfig")}.connection()
+// patchNode changes what the cluster knows of its node.
+func patchNode(t *testing.T, of, kind, patch string) {
+	t.Helper()
+	config, _, err := Config{Kubeconfig: filepath.Join(cluster(t), "kubeconfig")}.connection()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,12 +445,11 @@ func TestGPUsAreCountedAndSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, config.Host+"/api/v1/nodes/millrace-node/status",
-		strings.NewReader(`[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"2"},{"op":"add","path":"/status/allocatable/nvidia.com~1gpu","value":"2"}]`))
+	r, err := http.NewRequest(http.MethodPatch, config.Host+"/api/v1/nodes/millrace-node"+of, strings.NewReader(patch))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json-patch+json")
+	r.Header.Set("Content-Type", kind)
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -459,6 +457,13 @@ func TestGPUsAreCountedAndSetAside(t *testing.T) {
 	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
 		t.Fatalf("the node says %d", answer.StatusCode)
 	}
+}
+
+// The GPUs of the node are pretended; that they are counted and set aside is not.
+func TestGPUsAreCountedAndSetAside(t *testing.T) {
+	t.Parallel()
+	patchNode(t, "/status", "application/json-patch+json",
+		`[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"2"},{"op":"add","path":"/status/allocatable/nvidia.com~1gpu","value":"2"}]`)
 	b, _ := fixture(t)
 	one, two := b.Spec(t, waits), b.Spec(t, "exit 4")
 	one.GPU, two.GPU = 1, 2

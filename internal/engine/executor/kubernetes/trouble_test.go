@@ -61,23 +61,29 @@ func TestNothingIsLostWhileTheNetworkIsCut(t *testing.T) {
 }
 
 // A node goes down with one task, while another goes on that nobody but itself can
-// speak for.
+// speak for. Somebody says that the node is out of service: where it is the only one,
+// Kubernetes does not conclude that by itself.
 func TestATaskIsLostWithItsNode(t *testing.T) {
-	s := newSite(t)
-	s.config.PodTemplate = "testdata/leaves.yaml"
-	b := &drivertest.Fixture{Subject: s.subject(t), Folder: t.TempDir()}
+	b, _ := fixture(t)
 	dead, alive := b.Spec(t, "echo ran; sleep 600"), b.Spec(t, waits)
 	deadHandle, aliveHandle := b.Submit(t, dead), b.Submit(t, alive)
 	b.AwaitLog(t, deadHandle, "ran\n")
 	b.AwaitLog(t, aliveHandle, "ran\n")
 	work := b.WorkOf(t, alive)
 	control(t, "kill", "kubelet")
-	t.Cleanup(func() { control(t, "start", "kubelet") })
+	taint := func(taints string) {
+		patchNode(t, "", "application/merge-patch+json", `{"spec":{"taints":`+taints+`}}`)
+	}
+	t.Cleanup(func() {
+		taint("null")
+		control(t, "start", "kubelet")
+	})
 	for _, pid := range shims(remote.ID(dead.Key)) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 	}
+	taint(`[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]`)
 	seen := b.End(t, deadHandle)
 	if seen.Phase != executor.Gone || seen.Reason != executor.NodeLost || !strings.Contains(seen.Detail, "millrace-node") {
 		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
