@@ -145,3 +145,35 @@ func TestTheNewestAttemptOfALaunchIsShown(t *testing.T) {
 		}
 	})
 }
+
+// Whatever the files of a stranger's pipeline hold can be stored: an error here would
+// be tried again for ever, and the run would never end.
+func TestHostileTextsOfALaunchAreStored(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		l := launching(t, w)
+		if _, _, err := db.BeginLaunched(ctx, l, w.now); err != nil {
+			t.Fatal(err)
+		}
+		low, high := -1<<31, 1<<31-1
+		for i, text := range []string{"", "\x00", "a\x00b\xff\xfe", "\xed\xa0\x80", "'; DROP TABLE runs; --", "../../x\r\n", "<img src=x>", strings.Repeat("\x00ü", 100_000), "\u202e"} {
+			r := reported.Report{
+				Nodes: []reported.NodeReport{{Name: text, Expected: &high, Ordered: true}}, Edges: [][2]string{{text, "b"}, {"b", text}, {text, text}},
+				Tasks: []reported.Task{{
+					ID: fmt.Sprint(i), Chain: text, Node: text, Number: reported.Unnumbered, Attempt: high, State: reported.Failed, Version: int64(i), Name: text, ExitCode: &low, Message: text, Script: text,
+					StartedAt: time.UnixMilli(-1 << 60), EndedAt: time.UnixMilli(1 << 60), Peak: -5, CPU: -5,
+					Details: reported.Details{WorkDir: text, Container: text, Host: text, NativeID: text, Queue: text},
+				}},
+				Progress: &reported.Progress{Done: 1<<63 - 1, Total: 1},
+			}
+			r.Clean(w.now)
+			if _, err := db.TakeLaunched(ctx, l, r, `{"header":"`+fmt.Sprint(i)+`"}`, w.now); err != nil {
+				t.Errorf("%.20q: %v", text, err)
+			}
+		}
+		if got := w.processes(t, l); strings.ContainsAny(got, "\x00\n\r") {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -225,4 +227,29 @@ func TestAFloodOfEventsIsBounded(t *testing.T) {
 	if f.rows > 0 {
 		t.Errorf("%d rows of what is not there", f.rows)
 	}
+}
+
+// Nothing in a file stops us, or has us read it for ever.
+func FuzzFiles(f *testing.F) {
+	f.Add(snakemakeEvents, true)
+	for _, name := range []string{"nextflow.log", "trace.txt", "dag.dot"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text), false)
+	}
+	f.Fuzz(func(t *testing.T, text string, snakemake bool) {
+		engine := pipeline.Nextflow
+		if snakemake {
+			engine = pipeline.Snakemake
+		}
+		d := &folder{files: map[string]string{eventsPath: text, logPath: text, eventsPath + ".dot": text}}
+		d.look(t, d.follow(engine), true)
+		for _, n := range d.picture.Sorted() {
+			if !strings.HasPrefix(n.ID, "pipeline.") || strings.ContainsAny(n.Name, "\x00\n") {
+				t.Errorf("a step is called %q, %q", n.ID, n.Name)
+			}
+		}
+	})
 }
