@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, Harness, until } from "./harness.ts";
+import { calm, Harness, look, until } from "./harness.ts";
 
 let harness: Harness;
 const folder = mkdtempSync(join(tmpdir(), "millrace-uploads-"));
@@ -31,4 +31,43 @@ test("a large file is sent in parts, and compared by its hash", async () => {
   const row = await until("the file", async () => (await ada.api("GET", "/api/files")).body.data[0]);
   expect([row.name, row.size, row.sha256]).toEqual(["reads.fq", bytes.length, sum]);
   calm(ada.page);
+});
+
+test("a large upload tells how long it takes, and goes on after the page was loaded again", async () => {
+  const ada = await harness.person("Ada Again");
+  const { page } = ada;
+  const bytes = Buffer.alloc(100 * 1024 * 1024 + 7, "more reads ");
+  const file = join(folder, "more.fq");
+  writeFileSync(file, bytes);
+  const choose = async () => {
+    const chooser = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Upload files" }).first().click();
+    await (await chooser).setFiles(file);
+  };
+  const arrived = async (id: string) => (await ada.api("GET", `/api/files/uploads/${id}`)).body.data.parts.length;
+  const begun = page.waitForResponse(
+    (response) => response.url().endsWith("/api/files/uploads") && response.request().method() === "POST",
+  );
+  // The third part never arrives, as on a line that is gone.
+  const part = (url: URL) => url.pathname.startsWith("/objects/") && url.searchParams.get("p") === "3";
+  await page.route(part, () => {});
+  await page.goto(`${harness.url}/files`);
+  await choose();
+  const { uploadId } = (await (await begun).json()).data;
+  await until("three of the four parts", async () => (await arrived(uploadId)) === 3);
+  const tray = page.getByRole("region", { name: "Uploads" });
+  await tray.getByText(/ of 100 MB · .*\/s · .* left/).waitFor();
+  await look(page, "uploading");
+  page.once("dialog", (dialog) => void dialog.accept()); // it warns who leaves
+  await page.reload();
+  await page.unroute(part);
+  const sent: string[] = [];
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (request.method() === "PUT" && url.pathname.startsWith("/objects/")) sent.push(url.searchParams.get("p") ?? "");
+  });
+  await choose();
+  const row = await until("the file", async () => (await ada.api("GET", "/api/files")).body.data[0]);
+  expect([row.size, row.sha256, sent]).toEqual([bytes.length, createHash("sha256").update(bytes).digest("hex"), ["3"]]);
+  calm(page);
 });
