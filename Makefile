@@ -124,8 +124,11 @@ test-nextflow: shim ## Launch a pipeline with the real Nextflow; fetching that t
 	scripts/setup nextflow
 	scripts/with-nextflow go test -vet=off -count=1 -timeout 10m -run TestARealNextflow ./cmd/millrace
 
+# Modules come before: beside the cluster there is no network but its own.
 test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
+	go list -deps -test ./internal/engine/executor/kubernetes ./cmd/millrace >/dev/null
+	go -C tools/deploy list -deps -test ./... >/dev/null
 	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace && go -C tools/deploy test -count=1 -run Cluster ./...'
 
 # All runs of the mixture, where make test and make test-engines have some of them.
@@ -133,6 +136,7 @@ MIXED ?= 300
 
 test-same: ## Run 300 mixed runs and the examples here, on Slurm and on Kubernetes, and compare what they make; takes half an hour
 	scripts/setup engines
+	go list -deps -test ./cmd/millrace >/dev/null
 	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/with-kubernetes scripts/with-slurm go test -vet=off -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
