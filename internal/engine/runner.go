@@ -168,8 +168,8 @@ func (r *runner) load(ctx context.Context) error {
 }
 
 // resume adopts attempts that still live or have ended in order. If a worker
-// took all of them with it, or the run is of an executor that is gone, it goes
-// back to the queue.
+// took all of them with it, the run is of an executor that is gone, or launches what
+// is not installed here, it goes back to the queue.
 func (r *runner) resume(ctx context.Context) error {
 	seen, err := r.e.Driver.Snapshot(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *runner) resume(ctx context.Context) error {
 		}
 	}
 	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
-	if adopted == 0 && (len(r.live) > 0 || orphan) {
+	if adopted == 0 && (len(r.live) > 0 || orphan || r.e.Programs.Lack(r.g)) {
 		return r.requeue(ctx)
 	}
 	return r.flush(ctx)

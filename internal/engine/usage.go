@@ -59,9 +59,10 @@ func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, samp
 }
 
 // followPipeline takes what the pipeline that an attempt launches has reported. Those
-// of the items of a step are in its logs alone.
+// of the items of a step are in its logs alone, and those of a step with secrets, too:
+// nothing is masked in what they report.
 func (r *runner) followPipeline(ctx context.Context, t *attempt, final bool) error {
-	if t.node.launches == "" || t.node.Scatter != nil || r.e.Pipelines == nil {
+	if t.node.launches == "" || t.node.Scatter != nil || len(t.node.Secrets) > 0 || r.e.Pipelines == nil {
 		return nil
 	}
 	if t.pipeline == nil {

@@ -19,6 +19,10 @@ var _ reported.LaunchedStore = (*DB)(nil)
 // reporter can send it: it is no line.
 func launchedKey(id ids.Run) string { return "\n" + string(id) }
 
+// maxLaunchedEvents is after how many events of a run its pipeline adds no more: a
+// task may be said to fail again and again.
+const maxLaunchedEvents = 2 * reported.MaxTasks
+
 // heldRun is a run that a worker holds, locked.
 func (db *DB) heldRun(ctx context.Context, id ids.Run, fence int64) (runs.Run, error) {
 	r, err := db.lockedRun(ctx, id)
@@ -85,6 +89,9 @@ func (db *DB) TakeLaunched(ctx context.Context, l reported.Launched, report repo
 		}
 		c := p.Merge(report, now)
 		percent = c.Progress
+		if r.Seq > maxLaunchedEvents {
+			c.Events = nil
+		}
 		if err := tx.savePicture(ctx, p, c, report); err != nil {
 			return err
 		}

@@ -92,9 +92,12 @@ func TestALaunchedPipelineIsShownInItsRun(t *testing.T) {
 			t.Error(got)
 		}
 		events, err := db.Events(ctx, w.caller.Team, l.Run, 0, 100)
+		if err != nil || len(events) == 0 {
+			t.Errorf("its events are %v, %v", events, err)
+		}
 		for i, e := range events {
 			if e.Seq != int64(i+1) {
-				t.Errorf("event %d has the number %d, %v", i, e.Seq, err)
+				t.Errorf("event %d has the number %d", i, e.Seq)
 			}
 		}
 	})
@@ -125,6 +128,13 @@ func TestTheNewestAttemptOfALaunchIsShown(t *testing.T) {
 			t.Errorf("of the first attempt there is %s", got)
 		}
 		w.takeLaunched(t, again, "", task(1, 1, 1, "align", reported.Running))
+		if _, err := db.changed(ctx, `UPDATE runs SET seq = $1 WHERE id = $2`, maxLaunchedEvents+1, l.Run); err != nil {
+			t.Fatal(err)
+		}
+		w.takeLaunched(t, again, "", task(2, 1, 1, "align", reported.Failed), task(3, 1, 1, "align", reported.Running))
+		if r := w.runOf(t, l.Run); r.Seq != maxLaunchedEvents+1 {
+			t.Errorf("there is an event more than the most: %d", r.Seq)
+		}
 		if got := w.processes(t, l); got != "pipeline pipeline.align running 0/1 []" {
 			t.Error(got)
 		}

@@ -28,7 +28,8 @@ const (
 	maxLines   = 1_000_000 // that say something
 
 	lookEvery = time.Second
-	perLook   = 4 // reports, so that a flood does not hold up the rest of the run
+	perLook   = 4   // reports, so that a flood does not hold up the rest of the run
+	lastLook  = 300 // those of the last look, for which its end waits
 )
 
 const tooMuch = "the pipeline reported more than is read of one: what it said later is not shown"
@@ -76,10 +77,17 @@ func (f *Follower) Look(ctx context.Context, task executor.Handle, final bool) (
 		return -1, err
 	}
 	percent = -1
-	for looks := 0; final || looks < perLook; looks++ {
+	most := perLook
+	if final {
+		most = lastLook
+	}
+	for look := 1; look <= most && ctx.Err() == nil; look++ {
 		b := f.read(func(path string) (io.ReadSeekCloser, error) { return f.files.Open(ctx, task, path) })
-		last := final && !b.more
+		last := final && (!b.more || look == most)
 		if last {
+			if b.more {
+				b.report.LeftOut = tooMuch
+			}
 			b.report.Finish = &reported.Finish{Status: lifecycle.Completed} // how it ended, the task tells
 		}
 		if last || b.said {
@@ -92,8 +100,8 @@ func (f *Follower) Look(ctx context.Context, task executor.Handle, final bool) (
 			break
 		}
 	}
-	f.over = final
-	return percent, nil
+	f.over = final && ctx.Err() == nil
+	return percent, ctx.Err()
 }
 
 // begin finds how far an earlier worker was.

@@ -203,6 +203,21 @@ func TestHostileEvents(t *testing.T) {
 	}
 }
 
+// A look that is called off is no last one: what it has not read, the next reads.
+func TestALookThatIsCalledOffIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	f := &folder{files: map[string]string{eventsPath: `{"task":{"task":1,"node":"n","status":"succeeded"}}` + "\n"}}
+	w := f.follow(pipeline.Snakemake)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Look(ctx, executor.Handle{}, true); err == nil || f.rows > 0 {
+		t.Errorf("%d tasks are taken, %v", f.rows, err)
+	}
+	if _, err := w.Look(t.Context(), executor.Handle{}, true); err != nil || f.rows != 1 || !f.picture.Finished {
+		t.Errorf("then %d tasks, %v", f.rows, err)
+	}
+}
+
 // However much is written, no more is read than a run can show.
 func TestAFloodOfEventsIsBounded(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ var (
 // where its end is still to come.
 func firstRow(text []byte, columns int, scripts bool) (row []byte, length int) {
 	begins := rowBegins.Match(text[:min(len(text), 16)])
-	for end := 0; ; {
+	for end, tabs := 0, 0; ; {
 		line, _, whole := bytes.Cut(text[end:], []byte("\n"))
 		if !whole {
 			return nil, 0
@@ -121,10 +121,11 @@ func firstRow(text []byte, columns int, scripts bool) (row []byte, length int) {
 		end += len(line)
 		row = text[:end]
 		end++
+		tabs += bytes.Count(line, []byte("\t"))
 		switch {
 		case !begins || end > maxRow:
 			return nil, end
-		case bytes.Count(row, []byte("\t")) >= columns-1 && (!scripts || rowEnds.Match(line)):
+		case tabs >= columns-1 && (!scripts || rowEnds.Match(line)):
 			return row, end
 		case !scripts:
 			return nil, end

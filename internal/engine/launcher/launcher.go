@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -105,6 +106,14 @@ const (
 	EventsFile = "millrace-events"
 )
 
+// Lack reports whether a step launches an engine that was not found.
+func (p Programs) Lack(g *graph.Graph) bool {
+	return slices.ContainsFunc(g.Order(), func(n *graph.Node) bool {
+		_, ok := p.found[pipeline.LaunchedBy(n)]
+		return !ok && pipeline.LaunchedBy(n) != ""
+	})
+}
+
 // AddTo brings a task what its command mentions, and returns the variables that name
 // it. The values are a JSON object.
 func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Places, values []byte) (map[string]string, error) {
@@ -126,7 +135,8 @@ func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Plac
 	}
 	program, ok := p.found[engine]
 	if !ok {
-		return nil, fault.Invalid("%s is not installed on this worker: %s", engine.Title(), pipeline.Install(engine))
+		// Another worker took the run, so that one has it: no failure of the pipeline's.
+		return nil, fmt.Errorf("%s is not installed on this worker: %s", engine.Title(), pipeline.Install(engine))
 	}
 	if program.folder != "" && (n.Environment != nil || n.Image != "") {
 		return nil, fault.Invalid("a step that launches %s on this worker cannot have an `environment` or an `image`: it sees the folder of the engine (--%s) in its place", engine.Title(), engine)

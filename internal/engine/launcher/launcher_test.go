@@ -91,6 +91,10 @@ func TestAnEngineThatIsNotThereIsSaid(t *testing.T) {
 			if missing[engine] == nil || strings.Contains(programs.Engines(), string(engine)) {
 				t.Errorf("%s: found %s", name, engine)
 			}
+			g, problems := graph.Parse([]byte(`{"nodes":[{"id":"a","command":"true"},{"id":"p","command":"$` + engine.Variable() + `"}]}`))
+			if len(problems) > 0 || !programs.Lack(g) {
+				t.Errorf("%s: %s is not lacked, %v", name, engine, problems)
+			}
 			_, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$" + engine.Variable()}, executor.Places{}, []byte("{}"))
 			if err == nil || !strings.Contains(err.Error(), "is not installed on this worker") {
 				t.Errorf("%s: %v", name, err)

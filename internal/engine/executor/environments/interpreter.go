@@ -61,8 +61,8 @@ func (s *Store) pythonSettings(version, prefix string) map[string]string {
 // the machine, so that it is built again.
 func (s *Store) dropOutlived(name string, lock environment.Lock) error {
 	python := filepath.Join(s.trees.Dir(name), treeFolder, "bin", "python")
-	if _, err := os.Lstat(python); err != nil || isConda(lock) {
-		return nil //nolint:nilerr // it is not here, or has its own
+	if _, err := os.Lstat(python); err != nil || isConda(lock) || s.InPlace {
+		return nil //nolint:nilerr // it is not here, has its own, or that of other machines
 	}
 	if _, err := os.Stat(python); !errors.Is(err, fs.ErrNotExist) {
 		return nil //nolint:nilerr // whatever is wrong, building it again would not help
