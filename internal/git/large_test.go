@@ -1,12 +1,7 @@
 package git_test
 
 import (
-	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // what git names objects by
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,23 +16,11 @@ import (
 // zeros is a file of so many, which takes next to nothing in a repository.
 func zeros(t *testing.T, r *gittest.Repository, size int64) string {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "object"))
-	if err != nil {
+	file := filepath.Join(t.TempDir(), "zeros")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, size)); err != nil {
 		t.Fatal(err)
 	}
-	z, _ := zlib.NewWriterLevel(f, zlib.BestSpeed)
-	sum := sha1.New() //nolint:gosec // what git names objects by
-	w, some := io.MultiWriter(z, sum), make([]byte, 1<<20)
-	_, err = fmt.Fprintf(w, "blob %d\x00", size)
-	for left := size; left > 0 && err == nil; left -= int64(len(some)) {
-		_, err = w.Write(some)
-	}
-	hash := hex.EncodeToString(sum.Sum(nil))
-	place := filepath.Join(strings.TrimSpace(r.Git("rev-parse", "--absolute-git-dir")), "objects", hash[:2], hash[2:])
-	if err := errors.Join(err, z.Close(), f.Close(), os.MkdirAll(filepath.Dir(place), 0o755), os.Rename(f.Name(), place)); err != nil {
-		t.Fatal(err)
-	}
-	return hash
+	return strings.TrimSpace(r.Git("hash-object", "-w", file))
 }
 
 // A file of 2 GB that was sent as a few megabytes is neither unpacked to the end nor
@@ -45,8 +28,8 @@ func zeros(t *testing.T, r *gittest.Repository, size int64) string {
 func TestAFileOfTwoGigabytesIsRefused(t *testing.T) {
 	t.Parallel()
 	r := gittest.New(t)
-	r.CommitTree(rawTree(t, r, "100644", "big", zeros(t, r, 2<<30)))
 	r.Git("config", "pack.compression", "1")
+	r.CommitTree(rawTree(t, r, "100644", "big", zeros(t, r, 2<<30)))
 	address := r.Serve()
 	for _, filters := range []string{"true", "false"} {
 		r.Git("config", "uploadpack.allowFilter", filters)
