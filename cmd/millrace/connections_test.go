@@ -160,18 +160,7 @@ var idIn = regexp.MustCompile(`conn_[0-9a-z]+`)
 // text is an answer as it comes.
 func (s *server) text(method, path, body string, headers ...string) string {
 	s.t.Helper()
-	r, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	resp := s.send(method, path, body, headers...)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {

@@ -119,8 +119,8 @@ func (s *server) kill() {
 	}
 }
 
-// call sends a request and reads the answer's JSON.
-func (s *server) call(method, path, body string, headers ...string) (status int, data map[string]any, header http.Header) {
+// send sends a request. The caller closes the answer.
+func (s *server) send(method, path, body string, headers ...string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
 	if err != nil {
@@ -134,6 +134,13 @@ func (s *server) call(method, path, body string, headers ...string) (status int,
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, s.log)
 	}
+	return resp
+}
+
+// call sends a request and reads the answer's JSON.
+func (s *server) call(method, path, body string, headers ...string) (status int, data map[string]any, header http.Header) {
+	s.t.Helper()
+	resp := s.send(method, path, body, headers...)
 	defer resp.Body.Close()
 	var answer map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
