@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// shelf is where a running peer takes one file and gives it back.
-type shelf struct {
+// fileStore is where a running peer takes one file and gives it back.
+type fileStore struct {
 	putURL func(size int64) (string, error)
 	getURL func() (string, error)
 	remove func() error
@@ -34,19 +34,19 @@ var millraceFiles = peer{
 	prepare: func(_, dir string) error {
 		return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"storageGb": 1000}}}`), 0o600)
 	},
-	shelf: func(p *process) (shelf, error) {
+	fileStore: func(p *process) (fileStore, error) {
 		c := &caller{client: http.Client{Timeout: 30 * time.Second}}
 		var signedUp struct{ Data struct{ Token string } }
 		sign := map[string]any{"email": email, "password": password, "name": "Ada Bench"}
 		if err := c.post(p.base+"/auth/sign-up", sign, &signedUp); err != nil {
-			return shelf{}, err
+			return fileStore{}, err
 		}
 		c.auth = "Bearer " + signedUp.Data.Token
-		return millraceShelf(p.base, c), nil
+		return millraceFileStore(p.base, c), nil
 	},
 }
 
-func millraceShelf(base string, c *caller) shelf {
+func millraceFileStore(base string, c *caller) fileStore {
 	type file struct{ Key, URL string }
 	newest := func() (file, error) {
 		var listed struct{ Data []file }
@@ -58,7 +58,7 @@ func millraceShelf(base string, c *caller) shelf {
 		}
 		return listed.Data[0], nil
 	}
-	return shelf{
+	return fileStore{
 		putURL: func(size int64) (string, error) {
 			var answer struct{ Data file }
 			err := c.post(base+"/api/files/presign", map[string]any{"filename": "reads.bin", "contentType": octets, "size": size}, &answer)
@@ -102,7 +102,7 @@ http {
 `, asRoot("user root;"), addr)
 		return os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(conf), 0o600)
 	},
-	shelf: plainShelf,
+	fileStore: plainFileStore,
 }
 
 // asRoot is the directive where nginx would otherwise give up its rights to
@@ -120,15 +120,15 @@ var bareFiles = peer{
 	command: func(addr, dir string) []string {
 		return []string{"filebare", "-listen", addr, "-dir", filepath.Join(dir, "files")}
 	},
-	prepare: func(_, _ string) error { return nil },
-	shelf:   plainShelf,
+	prepare:   func(_, _ string) error { return nil },
+	fileStore: plainFileStore,
 }
 
-// plainShelf is that of a server without signatures.
-func plainShelf(p *process) (shelf, error) {
+// plainFileStore is that of a server without signatures.
+func plainFileStore(p *process) (fileStore, error) {
 	at := p.base + "/files/reads.bin"
 	c := &caller{client: http.Client{Timeout: 30 * time.Second}}
-	return shelf{
+	return fileStore{
 		putURL: func(int64) (string, error) { return at, nil },
 		getURL: func() (string, error) { return at, nil },
 		remove: func() error { return c.delete(at) },
@@ -156,10 +156,10 @@ var versitygw = peer{
 		}
 		return os.Mkdir(filepath.Join(dir, "meta"), 0o700)
 	},
-	shelf: func(p *process) (shelf, error) {
+	fileStore: func(p *process) (fileStore, error) {
 		at := p.base + "/bench/reads.bin"
 		c := &caller{client: http.Client{Timeout: 30 * time.Second}}
-		return shelf{
+		return fileStore{
 			putURL: func(int64) (string, error) { return presign(http.MethodPut, at, time.Now()) },
 			getURL: func() (string, error) { return presign(http.MethodGet, at, time.Now()) },
 			remove: func() error {

@@ -50,7 +50,7 @@ func measureFiles(s settings, chosen []peer, r *results) error {
 	}
 	type ready struct {
 		*process
-		shelf shelf
+		fileStore fileStore
 	}
 	var all []ready
 	for _, p := range chosen {
@@ -59,16 +59,16 @@ func measureFiles(s settings, chosen []peer, r *results) error {
 			return err
 		}
 		defer proc.stop()
-		shelf, err := p.shelf(proc)
+		fileStore, err := p.fileStore(proc)
 		if err != nil {
 			return fmt.Errorf("%s: %w (log: %s)", p.name, err, proc.log)
 		}
-		all = append(all, ready{proc, shelf})
+		all = append(all, ready{proc, fileStore})
 	}
 	// The first file on memory and disk that nobody used before is slow, whoever
 	// writes it.
 	for _, one := range all {
-		if err := measureFile(one.process, one.shelf, source, func(measurement) error { return nil }); err != nil {
+		if err := measureFile(one.process, one.fileStore, source, func(measurement) error { return nil }); err != nil {
 			return fmt.Errorf("%s: %w (log: %s)", one.name, err, one.log)
 		}
 	}
@@ -76,7 +76,7 @@ func measureFiles(s settings, chosen []peer, r *results) error {
 		for i := range all {
 			// A different peer begins each round.
 			one := all[(i+round)%len(all)]
-			if err := measureFile(one.process, one.shelf, source, func(m measurement) error {
+			if err := measureFile(one.process, one.fileStore, source, func(m measurement) error {
 				return r.keep(m.add("name", one.name).add("round", round))
 			}); err != nil {
 				return fmt.Errorf("%s: %w (log: %s)", one.name, err, one.log)
@@ -100,7 +100,7 @@ func writeSource(name string, size int64) error {
 // measureFile is one PUT, some GETs of what was put, and the end of it. What is
 // in memory only goes to the disk between measurements, so that nobody pays for
 // somebody else's writing.
-func measureFile(proc *process, at shelf, source string, keep func(measurement) error) error {
+func measureFile(proc *process, at fileStore, source string, keep func(measurement) error) error {
 	info, err := os.Stat(source)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type peer struct {
 	command    func(addr, dir string) []string
 	prepare    func(addr, dir string) error // what it finds in its folder, if anything
 	signIn     func(s settings, p *process) (session, error)
-	shelf      func(p *process) (shelf, error)                       // for the files part
+	fileStore  func(p *process) (fileStore, error)                   // for the files part
 	taskRunner func(s settings, p peer) (taskRunner, error)          // for the tasks part
 	rooms      func(p *process, n int) ([]string, error)             // addresses, for the collab part
 	source     func(s settings, p *process, of peer) (source, error) // for the stream part

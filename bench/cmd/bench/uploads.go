@@ -43,10 +43,10 @@ var uploadPeers = []peer{millraceFiles}
 // destination is a server of ours that files are uploaded to.
 type destination struct {
 	*process
-	op     string
-	client *caller
-	cli    []string // environment of the command line
-	shelf  shelf
+	op        string
+	client    *caller
+	cli       []string // environment of the command line
+	fileStore fileStore
 }
 
 // measureUploads sends one file in parts by the command line, and with one request,
@@ -144,7 +144,7 @@ func signUp(p *process, op string) (destination, error) {
 	c.auth = "Bearer " + made.Data.Token
 	home := filepath.Join(p.dir, "home")
 	env := append(os.Environ(), "MILLRACE_TOKEN="+made.Data.Token, "HOME="+home, "XDG_CONFIG_HOME="+home)
-	return destination{process: p, op: op, client: c, cli: env, shelf: millraceShelf(p.base, c)}, os.MkdirAll(home, 0o700)
+	return destination{process: p, op: op, client: c, cli: env, fileStore: millraceFileStore(p.base, c)}, os.MkdirAll(home, 0o700)
 }
 
 // send is one upload, until the file is listed, and the end of it.
@@ -166,13 +166,13 @@ func (d destination) send(s settings, name, source string) (measurement, error) 
 		if err != nil {
 			return 0, err
 		}
-		_, err := d.shelf.getURL()
+		_, err := d.fileStore.getURL()
 		return info.Size(), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m, d.shelf.remove()
+	return m, d.fileStore.remove()
 }
 
 func (d destination) byCommand(s settings, source string) error {
@@ -186,7 +186,7 @@ func (d destination) byCommand(s settings, source string) error {
 
 // byRequest hashes what is sent, as it is sent.
 func (d destination) byRequest(c *http.Client, source string, size int64, hash io.Writer) error {
-	address, err := d.shelf.putURL(size)
+	address, err := d.fileStore.putURL(size)
 	if err != nil {
 		return err
 	}
