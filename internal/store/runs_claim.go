@@ -74,7 +74,8 @@ func sqliteHeads(able string) string {
 
 // teamQueues are the teams that wait, each with the oldest of its queued runs. It
 // goes from executor to executor and from team to team by the index, and reads neither
-// runs that are further back nor those that wait for other executors.
+// runs that are further back, but for pipelines that the worker cannot launch, nor those
+// that wait for other executors.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
