@@ -178,7 +178,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor, h.files}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor, h.files}, Sweeps: syncedStore{db, h.editor, h.files}, Kept: db, Known: db, Remote: s.elsewhere(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor, h.files}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor, h.files}, Sweeps: syncedStore{db, h.editor, h.files}, Kept: db, Known: db, Remote: s.remoteInputs(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
@@ -288,7 +288,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
 			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
-			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
+			Addresses:     h.db, RemoteInputs: s.remoteInputs(h.db), InputCache: inputs,
 			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
 			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.Environments.Problem() != ""},
 			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
@@ -298,8 +298,8 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	return nil
 }
 
-// elsewhere reads what runs take by address.
-func (s *settings) elsewhere(db *store.DB) *remote.Inputs {
+// remoteInputs reads what runs take by address.
+func (s *settings) remoteInputs(db *store.DB) *remote.Inputs {
 	return remote.NewInputs(remote.New(s.FetchAllowPrivate), db, s.FetchAllowPrivate)
 }
 

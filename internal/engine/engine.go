@@ -109,7 +109,7 @@ type Options struct {
 	Remote        bool // objects lie on another machine
 	Files         Files
 	Addresses     runinputs.Addresses // what runs take from elsewhere, and
-	Elsewhere     fetched.Remote      // who reads it
+	RemoteInputs  fetched.Remote      // who reads it
 	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
@@ -180,7 +180,7 @@ func New(o Options) *Engine {
 	}
 	e.software = runimages.For(o.Images, o.Environments)
 	e.inputs = &runinputs.Worker{
-		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.Elsewhere, o.InputCache, e.disk.Low),
+		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.RemoteInputs, o.InputCache, e.disk.Low),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
 	e.preparer = prepare.New(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {

@@ -99,7 +99,7 @@ func (s *harness) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	o := engine.Options{
-		Addresses: s.db, Elsewhere: s.elsewhere, InputCache: 1 << 30,
+		Addresses: s.db, RemoteInputs: s.elsewhere, InputCache: 1 << 30,
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },

@@ -214,7 +214,7 @@ func engineOf(t *testing.T, h *harness) *engine.Engine {
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
-		Addresses: h.db, Elsewhere: remote.NewInputs(remote.New(true), h.db, true), InputCache: 1 << 30,
+		Addresses: h.db, RemoteInputs: remote.NewInputs(remote.New(true), h.db, true), InputCache: 1 << 30,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, KeepFor: time.Hour, Now: h.clock},
 	})
 	t.Cleanup(func() { driver.Close() })

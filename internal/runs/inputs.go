@@ -16,9 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
-// Elsewhere is where inputs lie that are not files of the team. What it says in a
+// RemoteFiles is where inputs lie that are not files of the team. What it says in a
 // foreseen fault may be shown.
-type Elsewhere interface {
+type RemoteFiles interface {
 	// Fits is nil where a team may use the connections of addresses for them.
 	Fits(ctx context.Context, team ids.Team, list []addresses.Address) error
 	// Look finds what is at addresses now: the objects of each, or why there are
@@ -42,7 +42,7 @@ const lookTime = 10 * time.Second
 // checkInputs finds the files and looks at the addresses that a run was given, and
 // gives them to it.
 func (s *Service) checkInputs(ctx context.Context, r *Run, in given.Inputs) error {
-	keys, err := s.lookElsewhere(ctx, r, in)
+	keys, err := s.lookUpAddresses(ctx, r, in)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (s *Service) mayReach(r *Run) error {
 	return nil
 }
 
-// lookElsewhere asks for everything that lies elsewhere, outside of any transaction,
+// lookUpAddresses asks for everything that lies elsewhere, outside of any transaction,
 // and returns the keys of the inputs with patterns replaced by what they mean.
-func (s *Service) lookElsewhere(ctx context.Context, r *Run, in given.Inputs) (map[string][]string, error) {
+func (s *Service) lookUpAddresses(ctx context.Context, r *Run, in given.Inputs) (map[string][]string, error) {
 	list, places := in.Addresses()
 	if len(list) == 0 {
 		return in.Keys(), nil

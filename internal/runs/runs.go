@@ -184,7 +184,7 @@ type Service struct {
 	submit   SubmitStore
 	sweeps   SweepStore
 	known    AddressStore
-	remote   Elsewhere
+	remote   RemoteFiles
 	targets  outputto.Targets
 	kept     KeptStore
 	recipes  Reproducer
@@ -206,7 +206,7 @@ type Options struct {
 	Submit   SubmitStore
 	Sweeps   SweepStore
 	Known    AddressStore
-	Remote   Elsewhere        // nil: inputs are files of the team alone
+	Remote   RemoteFiles      // nil: inputs are files of the team alone
 	Targets  outputto.Targets // nil: outputs stay here
 	Kept     KeptStore
 	Recipes  Reproducer

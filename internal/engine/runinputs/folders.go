@@ -65,8 +65,8 @@ func (in *Inputs) folder(key string) (files.File, bool) {
 	}, true
 }
 
-// linkElsewhere makes a folder of a task of files that lay elsewhere.
-func (in *Inputs) linkElsewhere(ctx context.Context, dir string, shared bool, key string) error {
+// linkFetched makes a folder of a task of files that lay elsewhere.
+func (in *Inputs) linkFetched(ctx context.Context, dir string, shared bool, key string) error {
 	in.mu.Lock()
 	m, known := in.manifest(key)
 	err := ErrFetching

@@ -287,7 +287,7 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 // Link puts an input into a new file of a task, as inputcache does.
 func (in *Inputs) Link(ctx context.Context, file string, shared bool, object string) error {
 	if addresses.IsFolder(object) {
-		return in.linkElsewhere(ctx, file, shared, object)
+		return in.linkFetched(ctx, file, shared, object)
 	}
 	in.mu.Lock()
 	data, folder := in.folders[object]
