@@ -98,7 +98,7 @@ func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) (
 		}
 	}
 	task.Source = r.source.AddTo(spec, t.node.Node, places.Inputs)
-	task.Launch, err = r.e.Programs.AddTo(spec, t.node.Node, places, r.values.JSON())
+	task.Launch, err = r.e.Programs.AddTo(spec, t.node.Node, places, r.values.JSON)
 	spec.Staged = len(spec.Inputs) > 0
 	return task, err
 }

@@ -115,11 +115,12 @@ func (p Programs) Lack(g *graph.Graph) bool {
 }
 
 // AddTo brings a task what its command mentions, and returns the variables that name
-// it. The values are a JSON object.
-func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Places, values []byte) (map[string]string, error) {
+// it. The values are a JSON object, which few commands need: a run may be scattered
+// over thousands of them.
+func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Places, values func() []byte) (map[string]string, error) {
 	variables := map[string]string{}
 	if pipeline.Mentions(n, pipeline.ParametersVariable) {
-		text, err := parameters(values)
+		text, err := parameters(values())
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,8 @@ func TestACommandFindsWhatItMentions(t *testing.T) {
 	t.Parallel()
 	folder := installed(t, "nextflow")
 	programs, _ := launcher.Find(map[pipeline.Engine]string{pipeline.Nextflow: folder}, fstest.MapFS{})
-	values := []byte(`{"a":"$(x)","b":null}`)
+	asked := 0
+	values := func() []byte { asked++; return []byte(`{"a":"$(x)","b":null}`) }
 	boxed := executor.Places{Inputs: "/inputs", Temp: "/tmp", Environment: "/environment"}
 	for command, want := range map[string]map[string]string{
 		"echo":                   {},
@@ -50,6 +51,10 @@ func TestACommandFindsWhatItMentions(t *testing.T) {
 				t.Errorf("%s: %v", command, got)
 			}
 		}
+		if needs := strings.Contains(command, "PARAMS_FILE"); (asked > 0) != needs { // thousands of shards would each write them out
+			t.Errorf("%s: its values were asked for %d times", command, asked)
+		}
+		asked = 0
 		for _, in := range spec.Inputs {
 			if text := string(in.Text); !strings.Contains(text, "$(x)") || strings.Contains(text, "null") {
 				t.Errorf("the parameters are %s", text)
@@ -95,7 +100,7 @@ func TestAnEngineThatIsNotThereIsSaid(t *testing.T) {
 			if len(problems) > 0 || !programs.Lack(g) {
 				t.Errorf("%s: %s is not lacked, %v", name, engine, problems)
 			}
-			_, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$" + engine.Variable()}, executor.Places{}, []byte("{}"))
+			_, err := programs.AddTo(&executor.Spec{}, &graph.Node{Command: "$" + engine.Variable()}, executor.Places{}, func() []byte { return []byte("{}") })
 			if err == nil || !strings.Contains(err.Error(), "is not installed on this worker") {
 				t.Errorf("%s: %v", name, err)
 			}
