@@ -12,16 +12,27 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
-const inputFile = "file"
+const (
+	inputFile  = "file"
+	outFile    = "out"
+	stderrFile = "said"
+)
 
-// stage makes the file readable in a folder of its own. The folders above are
+// stageAll puts the files where the program will find them, and nothing else.
+func stageAll(files map[string]string, folder string) error {
+	for name, file := range files {
+		if err := stage(file, folder, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage makes the file readable in a folder that is there. The folders above are
 // closed to others.
 func stage(file, folder, name string) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	to := filepath.Join(folder, name)

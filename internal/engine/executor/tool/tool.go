@@ -6,19 +6,14 @@ package tool
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 )
 
 // File stands for the file's path among the arguments of a program that Run
@@ -48,62 +43,22 @@ type Limits struct {
 // maxStderr is how much is kept of what a program complains about.
 const maxStderr = 4 << 10
 
-var errShutDown = fault.Unavailable("the server is shutting down")
-
 // Runner runs programs. Its driver starts with the first of them.
 type Runner struct {
-	config local.Config
-	limits Limits
-
-	ctx    context.Context // of the driver, which outlives whoever needed it first
-	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	start  *start // nil until a driver is needed
-	closed bool
-}
-
-// start is a driver that begins; done is closed when it has, or has failed.
-type start struct {
-	done   chan struct{}
-	driver *local.Driver
-	err    error
+	commands *oneshot.Runner
+	limits   Limits
 }
 
 // New makes a runner on a folder of its own, an absolute path. The caller closes
 // it.
-func New(c local.Config, l Limits) *Runner {
-	r := &Runner{config: c, limits: l}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r
-}
+func New(c local.Config, l Limits) *Runner { return &Runner{oneshot.New(c), l} }
 
 // Close ends the driver, if it ever began.
-func (r *Runner) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	s := r.start
-	r.mu.Unlock()
-	r.cancel()
-	if s == nil {
-		return nil
-	}
-	if <-s.done; s.driver == nil {
-		return nil // Run has returned why
-	}
-	return s.driver.Close()
-}
+func (r *Runner) Close() error { return r.commands.Close() }
 
 // Recover clears away what a server that was killed has left, if it has left
 // anything.
-func (r *Runner) Recover(ctx context.Context) error {
-	left, err := filepath.Glob(filepath.Join(r.config.Folder, "run_*"))
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	_, err = r.open(ctx) // the driver begins with that
-	return err
-}
+func (r *Runner) Recover(ctx context.Context) error { return r.commands.Recover(ctx) }
 
 // Run runs a program on a file and returns what it printed, what it
 // complained, and its status. A program that fails, or that is ended because
@@ -122,198 +77,19 @@ func (r *Runner) Run(ctx context.Context, file string, argv ...string) (out []by
 // stands for the path of one. read gets all that it has printed, whatever its
 // status is.
 func (r *Runner) RunFiles(ctx context.Context, files map[string]string, argv []string, read func(io.Reader) error) (complaint string, status int, err error) {
-	d, err := r.open(ctx)
-	if err != nil {
-		return "", 0, err
-	}
-	spec, err := r.prepare(ctx, d, files, argv)
-	if err != nil {
-		return "", 0, errors.Join(err, os.RemoveAll(spec.Dir))
-	}
-	end, err := r.execute(ctx, d, spec)
-	if err == nil {
-		status, err = statusOf(end)
-	}
-	if err == nil {
-		complaint, err = readOutput(spec.Work(), read)
-	}
-	return complaint, status, errors.Join(err, release(ctx, d, spec))
-}
-
-// open is the driver, once it has started.
-func (r *Runner) open(ctx context.Context) (*local.Driver, error) {
-	s, err := r.starting()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-s.done:
-		return s.driver, s.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (r *Runner) starting() (*start, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil, errShutDown
-	}
-	if r.start == nil {
-		s := &start{done: make(chan struct{})}
-		r.start = s
-		go func() {
-			defer close(s.done)
-			if s.driver, s.err = r.newDriver(); s.err != nil {
-				r.dropStart(s)
-			}
-		}()
-	}
-	return r.start, nil
-}
-
-// dropStart drops a driver that could not start: what it lacked may be there next
-// time.
-func (r *Runner) dropStart(s *start) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.start == s && !r.closed {
-		r.start = nil
-	}
-}
-
-func (r *Runner) newDriver() (*local.Driver, error) {
-	d, err := local.New(r.ctx, r.config)
-	if err != nil {
-		return nil, err
-	}
-	caps, err := d.Capabilities(r.ctx)
-	if err == nil && !caps.Ready {
-		err = fault.Unavailable("%s", caps.Problem).WithCode("no_sandbox")
-	}
-	if err == nil {
-		err = r.endAll(r.ctx, d)
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return d, nil
-}
-
-// endAll clears away what a server that was killed has left.
-func (r *Runner) endAll(ctx context.Context, d *local.Driver) error {
-	left, err := d.Snapshot(ctx)
-	if err != nil {
+	program := oneshot.Command{Prepare: func(s *executor.Spec, seen executor.Places) error {
+		s.Command = script(seen.Inputs, r.limits, files, argv)
+		s.MemoryBytes, s.DiskBytes, s.LogBytes = r.limits.Memory, r.limits.Disk, maxStderr
+		s.Timeout, s.AbandonAfter = r.limits.Time, r.limits.Time+10*oneshot.Grace
+		return stageAll(files, s.Places().Inputs)
+	}}
+	err = r.commands.Run(ctx, program, func(s executor.Spec, end executor.Status) error {
+		if status, err = statusOf(end); err == nil {
+			complaint, err = readOutput(s.Work(), read)
+		}
 		return err
-	}
-	for _, s := range left {
-		if _, err := r.await(ctx, d, s.Handle, true); err != nil {
-			return err
-		}
-		if err := d.Release(ctx, s.Handle); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const (
-	outFile    = "out"
-	stderrFile = "said"
-	// grace is how long the driver takes to end what does not want to.
-	grace = time.Second
-)
-
-// prepare puts the files where the program will find them, and nothing else.
-func (r *Runner) prepare(ctx context.Context, d *local.Driver, files map[string]string, argv []string) (executor.Spec, error) {
-	key := executor.Key{Run: ids.NewRun(), Node: "tool", Attempt: 1}
-	s := executor.Spec{
-		Key: key, Fence: rand.Text(), Dir: filepath.Join(r.config.Folder, key.Folder()), Staged: true, Interpreter: "sh",
-		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, LogBytes: maxStderr, Timeout: r.limits.Time, AbandonAfter: r.limits.Time + 10*grace, Grace: grace,
-	}
-	caps, err := d.Capabilities(ctx)
-	if err != nil {
-		return s, err
-	}
-	seen := caps.TaskPlaces
-	if seen == (executor.Places{}) {
-		seen = s.Places()
-	}
-	s.Command = script(seen.Inputs, r.limits, files, argv)
-	if err := d.Prepare(ctx, key); err != nil {
-		return s, err
-	}
-	for name, file := range files {
-		if err := stage(file, s.Places().Inputs, name); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-func (r *Runner) execute(ctx context.Context, d *local.Driver, s executor.Spec) (executor.Status, error) {
-	h, err := d.Submit(ctx, s)
-	if err != nil {
-		return executor.Status{}, err
-	}
-	return r.await(ctx, d, h, false)
-}
-
-// pollEvery is how often the status is asked for, in case no change is reported.
-const pollEvery = time.Second
-
-// await waits for the end of an attempt, and brings it about when stop is set
-// or ctx ends. It fails when the runner is closed.
-func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, stop bool) (executor.Status, error) {
-	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	changed := d.Watch(within)
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	left := ctx.Done()
-	for {
-		if stop {
-			if err := d.Stop(within, h, 0); err != nil {
-				return executor.Status{}, err
-			}
-		}
-		seen, err := find(within, d, h)
-		if err != nil || seen.Phase.Final() {
-			return seen, errors.Join(err, ctx.Err())
-		}
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-left:
-			stop, left = true, nil
-		case <-r.ctx.Done():
-			return seen, errShutDown
-		}
-	}
-}
-
-func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Status, error) {
-	all, err := d.Snapshot(ctx)
-	if err != nil {
-		return executor.Status{}, err
-	}
-	for _, s := range all {
-		if s.Handle == h {
-			return s, nil
-		}
-	}
-	return executor.Status{}, fmt.Errorf("the attempt %s is gone", h.ID)
-}
-
-// release also removes an attempt whose caller has left.
-func release(ctx context.Context, d *local.Driver, s executor.Spec) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
-	defer cancel()
-	if err := d.Release(ctx, executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}); err != nil {
-		return err
-	}
-	return os.RemoveAll(s.Dir) // of one that was never submitted
+	})
+	return complaint, status, err
 }
 
 // statusOf is how a program ended, or why it never ran.
