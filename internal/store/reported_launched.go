@@ -32,39 +32,61 @@ func (db *DB) heldRun(ctx context.Context, id ids.Run, fence int64) (runs.Run, e
 	return r, err
 }
 
-// BeginLaunched begins the picture of an attempt, or finds it.
+// launchedAtOnce is how many tasks of an earlier attempt one transaction deletes: it
+// holds the run's row, and whoever renews its lease or cancels the run waits for it.
+const launchedAtOnce = 1000
+
+// BeginLaunched begins the picture of an attempt, or finds it. What an earlier attempt
+// left is deleted first, in as many transactions as that takes; whoever is interrupted
+// in between begins again.
 func (db *DB) BeginLaunched(ctx context.Context, l reported.Launched, now time.Time) (places string, shown bool, err error) {
-	err = db.inTx(ctx, func(tx *DB) error {
-		r, err := tx.heldRun(ctx, l.Run, l.Fence)
-		if err != nil {
+	for more := true; more && err == nil; {
+		err = db.inTx(ctx, func(tx *DB) error {
+			places, shown, more, err = tx.beginLaunched(ctx, l, now)
 			return err
-		}
-		var step string
-		var attempt int
-		err = tx.q.QueryRowContext(ctx, `SELECT step, attempt, places FROM reported_runs WHERE run_id = $1`, l.Run).Scan(&step, &attempt, &places)
-		known := !errors.Is(err, sql.ErrNoRows)
-		if err != nil && known {
-			return err
-		}
-		shown = !known || step == l.Step
-		if !shown || known && attempt == l.Attempt {
-			return nil
-		}
-		places = ""
-		return tx.newLaunched(ctx, r, l, now)
-	})
+		})
+	}
 	return places, shown, err
 }
 
-// newLaunched writes an empty picture in place of that of an earlier attempt.
-func (db *DB) newLaunched(ctx context.Context, r runs.Run, l reported.Launched, now time.Time) error {
-	for _, statement := range []string{
-		`DELETE FROM reported_tasks WHERE run_id = $1`, `DELETE FROM reported_nodes WHERE run_id = $1`, `DELETE FROM reported_runs WHERE run_id = $1`,
-	} {
-		if _, err := db.changed(ctx, statement, l.Run); err != nil {
-			return err
+// beginLaunched is one transaction of it: more is true where there is still something
+// to delete.
+func (db *DB) beginLaunched(ctx context.Context, l reported.Launched, now time.Time) (places string, shown, more bool, err error) {
+	r, err := db.heldRun(ctx, l.Run, l.Fence)
+	if err != nil {
+		return "", false, false, err
+	}
+	var step string
+	var attempt int
+	err = db.q.QueryRowContext(ctx, `SELECT step, attempt, places FROM reported_runs WHERE run_id = $1`, l.Run).Scan(&step, &attempt, &places)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", true, false, db.newLaunched(ctx, r, l, now)
+	}
+	if shown = step == l.Step; err != nil || !shown || attempt == l.Attempt {
+		return places, shown, false, err
+	}
+	if more, err = db.deleteLaunched(ctx, l.Run); err != nil || more {
+		return "", true, more, err
+	}
+	return "", true, false, db.newLaunched(ctx, r, l, now)
+}
+
+// deleteLaunched deletes some of the picture of an earlier attempt, its tasks first.
+func (db *DB) deleteLaunched(ctx context.Context, id ids.Run) (more bool, err error) {
+	n, err := db.changed(ctx, `DELETE FROM reported_tasks WHERE run_id = $1 AND id IN (SELECT id FROM reported_tasks WHERE run_id = $1 LIMIT $2 + 0)`, id, launchedAtOnce)
+	if err != nil || n == launchedAtOnce {
+		return true, err
+	}
+	for _, statement := range []string{`DELETE FROM reported_nodes WHERE run_id = $1`, `DELETE FROM reported_runs WHERE run_id = $1`} {
+		if _, err := db.changed(ctx, statement, id); err != nil {
+			return false, err
 		}
 	}
+	return false, nil
+}
+
+// newLaunched writes an empty picture.
+func (db *DB) newLaunched(ctx context.Context, r runs.Run, l reported.Launched, now time.Time) error {
 	_, err := db.q.ExecContext(ctx, `
 		INSERT INTO reported_runs (run_id, team_id, engine, reporter_key, engine_version, project, details, step, attempt) VALUES ($1, $2, $3, $4, '', $5, '{}', $6, $7)`,
 		l.Run, r.Team, l.Engine, launchedKey(l.Run), r.WorkflowName, l.Step, l.Attempt)

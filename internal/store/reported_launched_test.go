@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -152,6 +153,56 @@ func TestTheNewestAttemptOfALaunchIsShown(t *testing.T) {
 		}
 		if got := w.processes(t, l); got != "pipeline pipeline.align cancelled 0/1 []" {
 			t.Error(got)
+		}
+	})
+}
+
+// The tasks of an earlier attempt are deleted some at a time, and whoever is interrupted
+// in between goes on where it was.
+func TestALargeEarlierAttemptIsDeletedInParts(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		l := launching(t, w)
+		if _, _, err := db.BeginLaunched(ctx, l, w.now); err != nil {
+			t.Fatal(err)
+		}
+		w.takeLaunched(t, l, "end", task(1, 1, 1, "align", reported.Running))
+		const tasks = 2*launchedAtOnce + 1
+		_, err := db.changed(ctx, `
+			WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+			INSERT INTO reported_tasks (run_id, id, node_id, chain, number, shard, attempt, newest, kind, state, will_retry, ignored, version, name, peak, cpu_micros, details, script, message)
+			SELECT run_id, id || '-' || i, node_id, chain, i, i, attempt, newest, kind, state, will_retry, ignored, version, name, peak, cpu_micros, details, script, message
+			FROM n CROSS JOIN reported_tasks WHERE run_id = $2`, tasks, l.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := func() (n int) {
+			t.Helper()
+			if err := db.q.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM reported_tasks WHERE run_id = $1`, l.Run).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		l.Attempt = 2
+		interrupted, cancel := context.WithCancel(ctx)
+		defer cancel()
+		deletes := 0
+		db.statement = func(statement string) {
+			if strings.HasPrefix(statement, "DELETE FROM reported_tasks") {
+				if deletes++; deletes == 2 {
+					cancel()
+				}
+			}
+		}
+		if _, _, err := db.BeginLaunched(interrupted, l, w.now); err == nil || left() != tasks-launchedAtOnce {
+			t.Fatalf("interrupted, it leaves %d tasks, %v", left(), err)
+		}
+		if places, shown, err := db.BeginLaunched(ctx, l, w.now); err != nil || !shown || places != "" || left() != 0 || deletes != 4 {
+			t.Errorf("%q, %v, %v; %d tasks are left after %d deletions", places, shown, err, left(), deletes)
+		}
+		if got := w.processes(t, l); got != "" {
+			t.Errorf("of the first attempt there is %s", got)
 		}
 	})
 }
