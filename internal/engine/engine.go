@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/background"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
@@ -143,7 +144,7 @@ type Options struct {
 // Engine executes runs until its context ends.
 type Engine struct {
 	Options
-	wake     chan struct{}
+	wake     *background.Signal // there may be runs to claim
 	leases   *lease.Keeper
 	disk     *diskguard.Guard
 	preparer *prepare.Preparer // of queued runs
@@ -175,7 +176,7 @@ func New(o Options) *Engine {
 		o.Bytes = folder.New(o.Dir, o.Driver)
 	}
 	e := &Engine{
-		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
+		Options: o, wake: background.NewSignal(o.Clock, claimEvery), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
 	}
 	e.software = runimages.For(o.Images, o.Environments)
@@ -191,12 +192,7 @@ func New(o Options) *Engine {
 }
 
 // Wake says that there may be something to do.
-func (e *Engine) Wake() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
+func (e *Engine) Wake() { e.wake.Ask() }
 
 func (e *Engine) currentRunners() map[ids.Run]*runner {
 	e.mu.Lock()

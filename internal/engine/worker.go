@@ -59,8 +59,8 @@ func (e *Engine) takeRuns(ctx, runCtx context.Context) {
 			return
 		case <-reports.C:
 			e.report(ctx)
-		case <-e.wake:
-			e.claim(ctx, runCtx)
+		case <-e.wake.C:
+			e.wake.Do(func() { e.claim(ctx, runCtx) })
 		case <-claims.C:
 			e.takeOver(ctx, runCtx)
 			e.claim(ctx, runCtx)

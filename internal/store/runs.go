@@ -90,11 +90,11 @@ func (db *DB) insertRun(ctx context.Context, r *runs.Run) (notify bool, err erro
 	}
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs, for_user, source_commit, max_credits, executor)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)`,
+			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs, for_user, source_commit, max_credits, executor, launches)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For, r.Commit, r.MaxCredits, r.Executor)
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For, r.Commit, r.MaxCredits, r.Executor, writeLaunches(r.Needs))
 	return notify, db.asFault(err, "run")
 }
 
@@ -115,6 +115,10 @@ func (db *DB) appendEvents(ctx context.Context, id ids.Run, events ...runs.Event
 // insertEvents adds events that the run's row has counted already; last is the
 // number of the last of them.
 func (db *DB) insertEvents(ctx context.Context, id ids.Run, last int64, events ...runs.Event) error {
+	return db.insertEventRows(ctx, eventRows(id, last, events...))
+}
+
+func eventRows(id ids.Run, last int64, events ...runs.Event) [][]any {
 	rows := make([][]any, len(events))
 	for i, e := range events {
 		data := string(e.Data)
@@ -123,6 +127,10 @@ func (db *DB) insertEvents(ctx context.Context, id ids.Run, last int64, events .
 		}
 		rows[i] = []any{id, last - int64(len(events)-1-i), e.Type, micros(e.At), e.Node, e.NodeName, e.Shard, e.Attempt, e.Message, data}
 	}
+	return rows
+}
+
+func (db *DB) insertEventRows(ctx context.Context, rows [][]any) error {
 	return db.insertRows(ctx, `INSERT INTO run_events (run_id, seq, type, at, node_id, node_name, shard, attempt, message, data)`, "", rows)
 }
 

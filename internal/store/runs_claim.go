@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -41,17 +42,8 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 				return err
 			}
 		}
-		for _, id := range admitted {
-			r, err := tx.take(ctx, id, c, now, until)
-			if errors.Is(err, sql.ErrNoRows) { // cancelled since the queues were read
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			claimed.Runs = append(claimed.Runs, r)
-		}
-		return nil
+		claimed.Runs, err = tx.take(ctx, admitted, c, now, until)
+		return err
 	})
 	return claimed, err
 }
@@ -60,7 +52,7 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 // asked for in the order of time: in that of ids PostgreSQL would walk all runs there are
 // where it believes that to be cheaper, and only the index of lines has this one.
 func headOf(able string) string {
-	return `FROM runs WHERE status = 'queued' AND executor = of_executor AND team_id = of_team` + able + ` ORDER BY created_at, id LIMIT $1 + 0`
+	return `FROM runs WHERE status = 'queued' AND executor = of_executor AND launches = of_launches AND team_id = of_team` + able + ` ORDER BY created_at, id LIMIT $1 + 0`
 }
 
 func postgresHeads(able string) string {
@@ -73,9 +65,9 @@ func sqliteHeads(able string) string {
 }
 
 // teamQueues are the teams that wait, each with the oldest of its queued runs. It
-// goes from executor to executor and from team to team by the index, and reads neither
-// runs that are further back, but for pipelines that the worker cannot launch, nor those
-// that wait for other executors.
+// goes from executor to executor, from engine to engine and from team to team by the
+// index, and reads neither runs that are further back, nor those that wait for other
+// executors, nor pipelines that the worker cannot launch.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
@@ -86,9 +78,10 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 	if c.Orphans {
 		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 	}
-	able := ""
+	ofEngines, able := "", ""
 	for _, e := range c.Lacks {
-		able += ` AND NOT ` + launches(e)
+		ofEngines += ` AND ' ' || launches || ' ' NOT LIKE '% ` + string(e) + ` %'`
+		able += ` AND NOT ` + launches(e) // for runs that were queued by a program that wrote no launches
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
 		var needs string
@@ -98,9 +91,12 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		WITH RECURSIVE executors (executor) AS (
 			SELECT MIN(executor) FROM runs WHERE status = 'queued'
 			UNION ALL SELECT (SELECT MIN(r.executor) FROM runs r WHERE r.status = 'queued' AND r.executor > executors.executor) FROM executors WHERE executor IS NOT NULL
-		), lines (of_executor, of_team) AS (
-			SELECT executor, (SELECT MIN(r.team_id) FROM runs r WHERE r.status = 'queued' AND r.executor = executors.executor) FROM executors WHERE `+whose+`
-			UNION ALL SELECT of_executor, (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND executor = of_executor AND team_id > of_team) FROM lines WHERE of_team IS NOT NULL
+		), engines (executor, launches) AS (
+			SELECT executor, (SELECT MIN(r.launches) FROM runs r WHERE r.status = 'queued' AND r.executor = executors.executor) FROM executors WHERE `+whose+`
+			UNION ALL SELECT executor, (SELECT MIN(r.launches) FROM runs r WHERE r.status = 'queued' AND r.executor = engines.executor AND r.launches > engines.launches) FROM engines WHERE launches IS NOT NULL
+		), lines (of_executor, of_launches, of_team) AS (
+			SELECT executor, launches, (SELECT MIN(r.team_id) FROM runs r WHERE r.status = 'queued' AND r.executor = engines.executor AND r.launches = engines.launches) FROM engines WHERE launches IS NOT NULL`+ofEngines+`
+			UNION ALL SELECT of_executor, of_launches, (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND executor = of_executor AND launches = of_launches AND team_id > of_team) FROM lines WHERE of_team IS NOT NULL
 		)
 		SELECT q.team_id, q.id, q.vcpu, q.ram_gb, q.gpu, q.passed, q.needs, CASE
 			WHEN q.preparing = '' THEN ''
@@ -183,25 +179,38 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 	return err
 }
 
-// take makes a worker the run's owner under a new fence; one that is not queued
-// any more is sql.ErrNoRows. A run of an executor that is gone is the worker's
-// executor's from now on.
-func (db *DB) take(ctx context.Context, id ids.Run, c admission.Claim, now, until time.Time) (r runs.Run, err error) {
-	var notify bool
-	err = scanWhole(db.q.QueryRowContext(ctx, `
-		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
-			preparing_by = '', preparing = '', executor = CASE executor WHEN '' THEN '' ELSE $5 END, seq = seq + 1
-		WHERE id = $4 AND status = 'queued'
-		RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), c.Owner, micros(until), micros(now), id, c.Executor), &r, &notify)
-	if err != nil {
-		return r, err
-	}
-	if notify {
-		if err := db.announce(ctx, r, r.Seq, lifecycle.RunStarted, now); err != nil {
-			return r, err
+// take makes a worker the owner of runs, each under a new fence, and returns them in
+// their order. One that was cancelled since the queues were read is not among them. A
+// run of an executor that is gone is the worker's executor's from now on. Others wait
+// for their turn to claim meanwhile, so all are written at once.
+func (db *DB) take(ctx context.Context, admitted []ids.Run, c admission.Claim, now, until time.Time) (taken []runs.Run, err error) {
+	var started [][]any
+	err = inChunks(admitted, func(some []ids.Run) error {
+		list, err := all(ctx, db, func(row *sql.Rows, t *takenRun) error { return scanWhole(row, &t.Run, &t.notify) }, `
+			UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
+				preparing_by = '', preparing = '', executor = CASE executor WHEN '' THEN '' ELSE $4 END, seq = seq + 1
+			WHERE status = 'queued' AND id IN (`+placeholders(5, len(some))+`)
+			RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), append([]any{c.Owner, micros(until), micros(now), c.Executor}, anys(some)...)...)
+		for _, t := range list {
+			if t.notify && err == nil {
+				err = db.announce(ctx, t.Run, t.Seq, lifecycle.RunStarted, now)
+			}
+			taken = append(taken, t.Run)
+			started = append(started, eventRows(t.ID, t.Seq, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})...)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return r, db.insertEvents(ctx, id, r.Seq, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})
+	slices.SortFunc(taken, func(a, b runs.Run) int { return slices.Index(admitted, a.ID) - slices.Index(admitted, b.ID) })
+	return taken, db.insertEventRows(ctx, started)
+}
+
+// takenRun is one that a worker has taken, and whether its team has webhooks.
+type takenRun struct {
+	runs.Run
+	notify bool
 }
 
 // wholeColumns are those of a run with all that it was given, and what its team

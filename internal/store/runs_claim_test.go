@@ -119,7 +119,24 @@ func TestAClaimReadsTheBeginningsOfItsLines(t *testing.T) {
 		for i := range 2 * admission.LineLength {
 			line = append(line, queue(team, []string{"cpu", "", "cpu"}[i%3]))
 		}
-		mustRead(t, db, "cpu", 1, 10*admission.LineLength, line)
+		c := claim("w", 10)
+		c.Executor = "cpu"
+		mustRead(t, db, c, 1, 10*admission.LineLength, line)
+		// Its line is behind pipelines that it cannot launch, of the same team.
+		launched := newRun(team)
+		launched.Executor, launched.Needs = "cpu", []admission.Need{{Kind: admission.Engine, Ref: string(pipeline.Nextflow)}}
+		if err := db.SubmitRun(ctx, launched, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.changed(ctx, `DELETE FROM runs WHERE executor = 'gpu'`); err != nil {
+			t.Fatal(err)
+		}
+		copyQueued(t, db, 1000)
+		if _, err := db.changed(ctx, `UPDATE runs SET created_at = created_at + $1 WHERE launches = ''`, time.Hour.Microseconds()); err != nil {
+			t.Fatal(err)
+		}
+		c.Lacks = []pipeline.Engine{pipeline.Nextflow}
+		mustRead(t, db, c, 1, 10*admission.LineLength, nil)
 		// Many teams, one executor, and nothing of the past.
 		const teams = 30
 		if _, err := db.changed(ctx, `DELETE FROM runs`); err != nil {
@@ -130,20 +147,19 @@ func TestAClaimReadsTheBeginningsOfItsLines(t *testing.T) {
 			queue(other, "local")
 		}
 		copyQueued(t, db, 50)
-		mustRead(t, db, "local", teams, 2*teams*admission.LineLength, nil)
+		c.Executor = "local"
+		mustRead(t, db, c, teams, 2*teams*admission.LineLength, nil)
 	})
 }
 
 // mustRead has a worker look at its lines, and counts what PostgreSQL reads for it. The
 // first line is to begin as told.
-func mustRead(t *testing.T, db *DB, executor string, want, most int, line []ids.Run) {
+func mustRead(t *testing.T, db *DB, c admission.Claim, want, most int, line []ids.Run) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := db.changed(ctx, `ANALYZE`); err != nil {
 		t.Fatal(err)
 	}
-	c := claim("w", 10)
-	c.Executor = executor
 	err := db.inTx(ctx, func(tx *DB) error {
 		lines, err := tx.teamQueues(ctx, c, august)
 		if err != nil {
@@ -176,7 +192,7 @@ func mustRead(t *testing.T, db *DB, executor string, want, most int, line []ids.
 func copyQueued(t *testing.T, db *DB, n int) {
 	t.Helper()
 	const columns = `team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu, price,
-		starter_type, starter_id, starter_name, status, total_nodes, seq, claimed_at, executor`
+		starter_type, starter_id, starter_name, status, total_nodes, seq, claimed_at, executor, needs, launches`
 	_, err := db.changed(t.Context(), `
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 		INSERT INTO runs (id, number, created_at, `+columns+`) SELECT id || i, number * 1000000 + i, created_at + i, `+columns+` FROM n CROSS JOIN runs WHERE status = 'queued' `, n)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,18 @@ func readNeeds(text string, run *admission.Candidate) error {
 	err := json.Unmarshal([]byte(text), &run.Needs)
 	run.Needs = admission.Fetched(run.Needs)
 	return err
+}
+
+// writeLaunches are the engines among what a run needs, each once and in order.
+func writeLaunches(needs []admission.Need) string {
+	var engines []string
+	for _, n := range needs {
+		if n.Kind == admission.Engine && !slices.Contains(engines, n.Ref) {
+			engines = append(engines, n.Ref)
+		}
+	}
+	slices.Sort(engines)
+	return strings.Join(engines, " ")
 }
 
 // launches finds runs that launch a pipeline of an engine, by what writeNeeds wrote
