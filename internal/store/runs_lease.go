@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,28 +15,44 @@ import (
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
-// RenewLeases extends leases and returns those that are still held.
-func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
-	var kept []runs.HeldRun
-	err := db.forLeases().inTx(ctx, func(tx *DB) error {
-		kept = nil
-		return inChunks(held, func(some []runs.HeldRun) error {
-			list, err := tx.renew(ctx, some, until)
-			kept = append(kept, list...)
+// RenewLeases extends leases and returns those that are still held. A run that somebody
+// writes to at this moment is renewed by itself: whoever waits for it must not hold the
+// others, to which their tasks are being written.
+func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (kept []runs.HeldRun, err error) {
+	err = inChunks(held, func(some []runs.HeldRun) error {
+		free, err := db.renew(ctx, some, until, db.dialect.skipLocked)
+		if err != nil {
 			return err
-		})
+		}
+		kept = append(kept, free...)
+		for _, h := range some {
+			if slices.Contains(free, h) {
+				continue
+			}
+			busy, err := db.renew(ctx, []runs.HeldRun{h}, until, db.dialect.forUpdate)
+			if err != nil {
+				return err
+			}
+			kept = append(kept, busy...)
+		}
+		return nil
 	})
 	return kept, err
 }
 
-func (db *DB) renew(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
+func (db *DB) renew(ctx context.Context, held []runs.HeldRun, until time.Time, locking string) (kept []runs.HeldRun, err error) {
 	which, args := make([]string, len(held)), []any{micros(until)}
 	for i, h := range held {
 		which[i] = fmt.Sprintf("(id = $%d AND fence = $%d)", len(args)+1, len(args)+2)
 		args = append(args, h.Run, h.Fence)
 	}
-	return all(ctx, db, func(r *sql.Rows, h *runs.HeldRun) error { return r.Scan((*string)(&h.Run), &h.Fence) },
-		`UPDATE runs SET lease_until = $1 WHERE status = 'running' AND (`+strings.Join(which, " OR ")+`) RETURNING id, fence`, args...)
+	err = db.forLeases().inTx(ctx, func(tx *DB) error {
+		kept, err = all(ctx, tx, func(r *sql.Rows, h *runs.HeldRun) error { return r.Scan((*string)(&h.Run), &h.Fence) }, `
+			UPDATE runs SET lease_until = $1 WHERE id IN (SELECT id FROM runs WHERE status = 'running' AND (`+strings.Join(which, " OR ")+`) `+locking+`)
+			RETURNING id, fence`, args...)
+		return err
+	})
+	return kept, err
 }
 
 // ReleaseLease ends a lease now. Whoever sees the run's tasks goes on with it at

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // A worker keeps its runs though everything else in its process waits for connections.
@@ -45,5 +46,67 @@ func TestLeasesAreRenewedWhileAllOtherConnectionsAreBusy(t *testing.T) {
 	err = db.leasing.QueryRowContext(ctx, `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`).Scan(&open)
 	if err != nil || open != connections {
 		t.Errorf("%d connections, want %d: %v", open, connections, err)
+	}
+}
+
+// While one run of a worker is written to, the others are neither renewed late nor held:
+// their tasks go on to be written.
+func TestARunThatIsBusyHoldsUpNoOtherLease(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	db, err := Open(ctx, Options{URL: databases.Postgres(t), SecretKey: "a secret key for tests only"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	team, _ := newTeam(t, db)
+	for range 3 {
+		if err := db.SubmitRun(ctx, newRun(team), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimed, err := db.ClaimRuns(ctx, claim("w", 10), august, august.Add(time.Minute))
+	if err != nil || len(claimed.Runs) != 3 {
+		t.Fatalf("%+v, %v", claimed, err)
+	}
+	var held []runs.HeldRun
+	for _, r := range claimed.Runs {
+		held = append(held, runs.HeldRun{Run: r.ID, Fence: r.Fence})
+	}
+	busy, err := db.pool.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Rollback()
+	if _, err := busy.ExecContext(ctx, `UPDATE runs SET progress = 1 WHERE id = $1`, held[1].Run); err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		kept []runs.HeldRun
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		kept, err := db.RenewLeases(ctx, held, august.Add(time.Hour))
+		answers <- answer{kept, err}
+	}()
+	if !waittest.Until(func() bool {
+		var renewed int
+		err := db.pool.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE lease_until = $1`, micros(august.Add(time.Hour))).Scan(&renewed)
+		return err != nil || renewed == 2
+	}) {
+		t.Error("the others wait for it")
+	}
+	for _, h := range []runs.HeldRun{held[0], held[2]} {
+		if err := db.Advance(ctx, h.Run, h.Fence, runs.Step{Progress: 2}, august); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := busy.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answers; got.err != nil || len(got.kept) != 3 {
+		t.Errorf("%+v are kept, %v", got.kept, got.err)
 	}
 }
