@@ -47,12 +47,25 @@ type Options struct {
 // Streams are the runs that somebody watches.
 type Streams struct {
 	Options
-	mu  sync.Mutex
-	all map[ids.Run]*broadcast
+	permits permits
+	mu      sync.Mutex
+	all     map[ids.Run]*broadcast
 }
 
 // New makes streams that nobody watches yet.
-func New(o Options) *Streams { return &Streams{Options: o, all: map[ids.Run]*broadcast{}} }
+func New(o Options) *Streams {
+	return &Streams{Options: o, all: map[ids.Run]*broadcast{}, permits: permits{known: map[permit]permitted{}}}
+}
+
+// looksPerSecond bounds how many runs a server looks at though it was told of no change.
+const looksPerSecond = 100
+
+// lookEvery is how often it looks at each.
+func (w *Streams) lookEvery() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(presenceLook, time.Duration(len(w.all))*time.Second/looksPerSecond)
+}
 
 // broadcast follows one run for everybody who watches it: it looks once and
 // writes a frame once, however many there are.
@@ -185,6 +198,7 @@ func (b *broadcast) follow(ctx context.Context) {
 	beat, look := time.NewTicker(Pause), time.NewTicker(presenceLook)
 	defer beat.Stop()
 	defer look.Stop()
+	var unlooked time.Duration // since the last look
 	for {
 		select {
 		case <-ctx.Done():
@@ -197,8 +211,12 @@ func (b *broadcast) follow(ctx context.Context) {
 				return
 			}
 			b.dismiss(ctx)
+			if unlooked += presenceLook; unlooked < b.all.lookEvery() {
+				continue
+			}
 		case <-moved:
 		}
+		unlooked = 0
 		for more := true; more; {
 			b.mu.Lock()
 			more = b.news(ctx)
@@ -361,7 +379,7 @@ func (b *broadcast) dismiss(ctx context.Context) {
 	}
 	b.mu.Unlock()
 	for who, clients := range asked {
-		if b.all.MayWatch(ctx, who, b.team) {
+		if b.all.mayWatch(ctx, who, b.team) {
 			continue
 		}
 		finish(clients)

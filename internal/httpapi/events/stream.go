@@ -27,7 +27,8 @@ const Pause = 25 * time.Second
 // The rhythm of a stream.
 const (
 	framePause   = time.Second / 3 // three frames a second, and a fourth for the end
-	presenceLook = 2 * time.Second
+	presenceLook = 3 * time.Second / 2
+	permitLasts  = time.Second / 2  // whoever may watch no more hears nothing two seconds later
 	frameTime    = 20 * time.Second // in which a client must take a frame
 	maxBehind    = 1 << 20          // bytes of log; beyond that a fresh snapshot is shorter
 	frameLog     = 256 << 10        // bytes of log in a frame
