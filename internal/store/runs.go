@@ -245,14 +245,15 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
 	var notify, wanted, copies bool
+	var claimed int64
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
 			seq = seq + $9, log_size = log_size + $10, search_due = search_due OR $1 <> 'completed'
 		WHERE id = $11
-		RETURNING seq, log_size, `+hasWebhooks("runs")+`, `+wantsAllRuns+`, `+hasOutputCopy,
+		RETURNING seq, log_size, claimed_at, `+hasWebhooks("runs")+`, `+wantsAllRuns+`, `+hasOutputCopy,
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
-		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify, &wanted, &copies)
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &claimed, &notify, &wanted, &copies)
 	if err != nil {
 		return err
 	}
@@ -279,16 +280,15 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	if r.Kind == runs.Reported {
 		return nil // it used nothing of ours
 	}
-	if r.Status == lifecycle.Running {
-		if err := db.addUsage(ctx, r, now); err != nil {
-			return err
-		}
-	}
-	return db.SettleHold(ctx, string(r.ID), billing.Entry{
+	err = db.SettleHold(ctx, string(r.ID), billing.Entry{
 		Team: r.Team, Type: billing.RunEntry, Source: "run", SourceID: string(r.ID), Run: r.ID, Workflow: r.Workflow,
 		Actor:    billing.Actor{Type: r.Starter.Type, ID: r.Starter.ID, Name: r.Starter.Name},
 		Quantity: float64(credits.StartedSeconds(r.Took(now))), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now,
 	}, cost)
+	if err != nil || r.Status != lifecycle.Running {
+		return err
+	}
+	return db.addUsage(ctx, r, claimed, now) // after the balance, for which runs of the team wait already
 }
 
 // RunSource is the workflow that a run is made of.

@@ -162,12 +162,11 @@ func decayed(amount, at int64, now time.Time) float64 {
 	return float64(amount) * math.Exp2(-max(0, now.Sub(fromMicros(at)).Seconds())/halfLife.Seconds())
 }
 
-// addUsage counts what a run has taken of the machines since its worker took
+// addUsage counts what a run has taken of the machines since its worker claimed
 // it, in the statement that reads what there was: runs of a team end at once.
-func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
-	var claimed int64
-	if err := db.q.QueryRowContext(ctx, `SELECT claimed_at FROM runs WHERE id = $1`, r.ID).Scan(&claimed); err != nil || claimed == 0 {
-		return err
+func (db *DB) addUsage(ctx context.Context, r runs.Run, claimed int64, now time.Time) error {
+	if claimed == 0 {
+		return nil
 	}
 	used := int64(r.Size.VCPU) * max(0, now.Sub(fromMicros(claimed)).Milliseconds())
 	_, err := db.changed(ctx, `

@@ -40,13 +40,14 @@ func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Lo
 				Message: "the run was lost three times: the machines it ran on keep going away",
 			}, now)
 		}
-		_, err := tx.changed(ctx, `
+		var claimed int64
+		err := tx.q.QueryRowContext(ctx, `
 			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, losses = $1, billed = $2, billed_since = NULL
-			WHERE id = $3`, r.Losses, r.Billed.Microseconds(), id)
+			WHERE id = $3 RETURNING claimed_at`, r.Losses, r.Billed.Microseconds(), id).Scan(&claimed)
 		if err != nil {
 			return err
 		}
-		if err := tx.addUsage(ctx, r, now); err != nil {
+		if err := tx.addUsage(ctx, r, claimed, now); err != nil {
 			return err
 		}
 		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the worker was lost; the run waits for another one"})

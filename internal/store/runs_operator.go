@@ -57,12 +57,13 @@ func (db *DB) ReturnRun(ctx context.Context, id ids.Run, fence int64, now time.T
 		if err != nil {
 			return err
 		}
-		_, err = tx.changed(ctx, `
-			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, billed = $1, billed_since = NULL WHERE id = $2`, r.Took(now).Microseconds(), id)
+		var claimed int64
+		err = tx.q.QueryRowContext(ctx, `
+			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, billed = $1, billed_since = NULL WHERE id = $2 RETURNING claimed_at`, r.Took(now).Microseconds(), id).Scan(&claimed)
 		if err != nil {
 			return err
 		}
-		if err := tx.addUsage(ctx, r, now); err != nil {
+		if err := tx.addUsage(ctx, r, claimed, now); err != nil {
 			return err
 		}
 		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the operator put the run back into the queue"})
