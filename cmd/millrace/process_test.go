@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,19 +20,15 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/git/unpack"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
-// The tests run the real program: this test binary, told to be millrace. They
-// mostly wait for it, so that more of them run at a time than there are cores.
+// The tests run the real program: this test binary, told to be millrace.
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) || unpack.IsCall(os.Args) {
 		main()
 	}
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("6")
-	}
-	os.Exit(m.Run())
+	waittest.Main(m)
 }
 
 // millrace is the program with these arguments and a clean environment.

@@ -90,6 +90,7 @@ func reading(more string) string {
 }
 
 func TestWhatLiesElsewhereIsFetchedOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		far := &farAway{text: "genome", etag: "e1"}
 		st := &stager{node: "each", sealed: true}
@@ -122,6 +123,7 @@ func TestWhatLiesElsewhereIsFetchedOnce(t *testing.T) {
 }
 
 func TestWhatLiesElsewhereIsVerified(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*farAway, *addresses.Object)
 		code   lifecycle.ErrorCode

@@ -14,6 +14,7 @@ import (
 // The server goes down over a run again and again: a task of it lives on, and
 // is not lost by that, but the third time the run is.
 func TestTheThirdCrashInterruptsARun(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w0")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: await=go"}]}`, `{}`)

@@ -33,7 +33,10 @@ import (
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
+
+func TestMain(m *testing.M) { waittest.Main(m) }
 
 // harness is an engine over a real database and object store, with an executor
 // that does as it is told.
@@ -167,6 +170,9 @@ func (s *harness) accept(definition, parameters string, of ids.Run) ids.Run {
 	if err := s.db.SubmitRun(s.t.Context(), r, 60*r.Price, nil); err != nil {
 		s.t.Fatal(err)
 	}
+	if s.wake != nil { // as whoever accepts runs does
+		s.wake()
+	}
 	return r.ID
 }
 
@@ -253,6 +259,7 @@ func each(t *testing.T, test func(t *testing.T, s *harness)) {
 }
 
 func TestAChainRunsToItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"nodes":[
@@ -284,6 +291,7 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 }
 
 func TestFailuresRetriesAndWhatFollows(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		definition string
 		status     lifecycle.Status
@@ -337,6 +345,7 @@ func TestFailuresRetriesAndWhatFollows(t *testing.T) {
 }
 
 func TestAScatterGathersInOrder(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"parameters":{"xs":{"type":"array","items":{"type":"string"}}},"nodes":[
@@ -361,6 +370,7 @@ func TestAScatterGathersInOrder(t *testing.T) {
 }
 
 func TestANodeStartsWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=50ms","resources":{"vcpu":2}},{"id":"b","command":"true","resources":{"vcpu":2}}]}`, `{}`)
@@ -371,6 +381,7 @@ func TestANodeStartsWhenThereIsRoom(t *testing.T) {
 }
 
 func TestCancellingEndsWhatRuns(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"long","command":"# dummy: sleep=1h"}]}`, `{}`)
@@ -389,6 +400,7 @@ func TestCancellingEndsWhatRuns(t *testing.T) {
 }
 
 func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:a=1","outputs":{"o":{"path":"a"}}},{"id":"b","command":"# dummy: await=go output:b=2","outputs":{"o":{"path":"b"}}}],
@@ -424,6 +436,7 @@ func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 }
 
 func TestALostTaskIsTriedAgainAndFinishedOnesAreNot(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"true"},{"id":"b","command":"# dummy: lose"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
@@ -437,6 +450,7 @@ func TestALostTaskIsTriedAgainAndFinishedOnesAreNot(t *testing.T) {
 }
 
 func TestLogsAreKeptInOrder(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: print=first sleep=300ms print=second"}]}`, `{}`)

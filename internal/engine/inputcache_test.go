@@ -85,6 +85,7 @@ func (silent) Close() error { return nil }
 // However many tasks read an input, there is one copy of it where none of them
 // can change it; else each has its own.
 func TestTasksShareWhatTheyCannotChange(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ sealed, afar bool }{
 		"on this machine":                      {true, false},
 		"from another machine":                 {true, true},

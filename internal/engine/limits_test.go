@@ -20,6 +20,7 @@ func (s *harness) started(definition string) (r runs.Run) {
 }
 
 func TestAPlansTimeEndsARun(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		r := s.started(`{"nodes":[{"id":"long","command":"# dummy: sleep=5h"}]}`)
@@ -31,6 +32,7 @@ func TestAPlansTimeEndsARun(t *testing.T) {
 }
 
 func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		// A little more than the first minute is left.
@@ -51,6 +53,7 @@ func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
 }
 
 func TestARunIsInterruptedWhenABudgetIsSpent(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		// A little more than the first minute.

@@ -25,6 +25,7 @@ func (i everyImage) Root(context.Context, string, string) (string, []string, fun
 }
 
 func TestWhatPapersSuggestRunsToItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.images = everyImage{t.TempDir()}
 		s.open("w1")

@@ -53,6 +53,7 @@ func (s *harness) waits(id ids.Run) runs.WaitReason {
 }
 
 func TestARunIsQueuedWhileItsImageIsFetched(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		image := newSlowImage(t)
 		s.images = image
@@ -99,6 +100,7 @@ func computedOnce(t *testing.T, s *harness) slowImage {
 }
 
 func TestWhatTheCacheAnswersWaitsForNoImage(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		hanging := computedOnce(t, s)
 		id := s.submit(`{"nodes":[`+cachedWithImage+`]}`, `{}`)

@@ -201,13 +201,17 @@ func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
 			s := newHarness(t, storetest.SQLite(t))
 			s.flaky = newChance(tt.odds)
 			good := strings.Replace(chain, `"# dummy: exit=3"`, `"true"`, 1)
+			pairs, kills := 150, tt.kills
+			if testing.Short() {
+				pairs, kills = 15, min(kills, 1)
+			}
 			var completing, failing []ids.Run
-			for range 150 {
+			for range pairs {
 				completing = append(completing, s.submit(good, `{}`))
 				failing = append(failing, s.submit(chain, `{}`))
 			}
 			s.open("w")
-			for kill := range tt.kills {
+			for kill := range kills {
 				s.await(completing[kill*9], terminal) // somewhere in the middle of others
 				s.kill()
 				s.open(fmt.Sprint("w", kill))
@@ -290,6 +294,7 @@ func (s *harness) awaitTasks() {
 
 // A task that ended while no server was there has cost its own time only.
 func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=500ms"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)

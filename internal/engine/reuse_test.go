@@ -19,6 +19,7 @@ const cached = `{"parameters":{"q":{"type":"integer","default":20}},
 	"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`
 
 func TestWhatWasComputedBeforeIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		first := s.submit(cached, `{"q":20}`)
@@ -90,6 +91,7 @@ func (s *harness) made(id ids.Run) []runs.Output {
 }
 
 func TestDeletedOutputsAreComputedAgain(t *testing.T) {
+	t.Parallel()
 	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	first := s.submit(cached, `{}`)
@@ -140,6 +142,7 @@ func (f forgetful) Computed(ctx context.Context, team ids.Team, key string, of i
 }
 
 func TestFilesThatGoWhileTheyAreTakenAgainAreComputed(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		first := s.submit(cached, `{}`)
@@ -161,6 +164,7 @@ func TestFilesThatGoWhileTheyAreTakenAgainAreComputed(t *testing.T) {
 }
 
 func TestARetryUsesWhatHasSucceeded(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		const definition = `{"nodes":[{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},{"id":"b","command":"# dummy: exit=1"}],

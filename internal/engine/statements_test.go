@@ -52,7 +52,6 @@ func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 				{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
 				{"id":"b","command":"# dummy: print=hello output:b.txt=two","outputs":{"o":{"path":"b.txt"}}}],
 				"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`, `{}`)
-			s.wake()
 			<-ended
 			if list := seen.take(); fewest == nil || len(list) < len(fewest) {
 				fewest = list

@@ -35,6 +35,7 @@ func dataHost(t *testing.T) string {
 const readsOne = `{"inputs":{"ref":{"type":"file"},"more":{"type":"files","required":false}},"nodes":[{"id":"a","command":"true","inputs":{"in":{"from":"inputs.ref"}}}]}`
 
 func TestARunTakesAddresses(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		as, data := bearer(ada.token), dataHost(t)
@@ -101,6 +102,7 @@ func TestARunTakesAddresses(t *testing.T) {
 // What a team has read is of no use to another, nor is it for another endpoint that
 // claims the same address and etag.
 func TestHashesAreLearntPerTeamAndEndpoint(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		data := dataHost(t)

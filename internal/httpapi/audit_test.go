@@ -146,6 +146,7 @@ func TestEveryRouteHasAWordOrAReason(t *testing.T) {
 }
 
 func TestWhatTheLogSays(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Member)
@@ -198,6 +199,7 @@ func TestWhatTheLogSays(t *testing.T) {
 
 // What the walk over the routes does not get to.
 func TestWhatNeedsMoreThanOneRequestIsOnRecord(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		mine := cookie(ada.secret)

@@ -81,6 +81,9 @@ func (p *proxy) triesOf(token string) int {
 }
 
 func TestTheOfficialNodeClientWorksUnmodified(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it installs packages of npm")
+	}
 	t.Parallel()
 	const folder = "testdata/openai"
 	if _, err := exec.LookPath("npm"); err != nil {

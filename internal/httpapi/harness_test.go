@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,10 @@ import (
 	"github.com/millrace/millrace/internal/workflows/sourcecheck"
 )
 
-func TestMain(m *testing.M) { tooltest.Main(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // of hundreds of small servers, it takes a quarter of the time
+	tooltest.Main(m)
+}
 
 const (
 	base  = "http://127.0.0.1:8080"

@@ -8,6 +8,7 @@ import (
 )
 
 func TestAFailedFolderIsKept(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		viewer := h.colleague(ada, "Vic", access.Viewer)

@@ -62,6 +62,7 @@ func use(t *testing.T, s *mcp.ClientSession, name string, arguments any) (string
 const oneStep = `{"version":1,"nodes":[{"id":"a","name":"A","type":"task","command":"true"}],"edges":[]}`
 
 func TestAModelReadsByDefaultAndActsWithConsent(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		all := h.asModel(ada.token)
@@ -151,6 +152,7 @@ func TestWhoMayNotUseTheProtocol(t *testing.T) {
 
 // A program asks for scopes, and the person ticks what it gets of them.
 func TestAProgramGetsTheScopesThatThePersonTicks(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		const back = "https://notebook.example/callback"

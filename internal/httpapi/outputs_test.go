@@ -9,6 +9,7 @@ import (
 )
 
 func TestOutputsComeInPages(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -60,6 +61,7 @@ func TestOutputsComeInPages(t *testing.T) {
 }
 
 func TestAllOutputsComeInOneArchive(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
 	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[
@@ -85,6 +87,7 @@ func TestAllOutputsComeInOneArchive(t *testing.T) {
 }
 
 func TestARunIsACrateThatOthersRead(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
 	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"parameters":{"depth":{"type":"integer","default":3}},"nodes":[

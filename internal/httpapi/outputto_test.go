@@ -8,6 +8,7 @@ import (
 )
 
 func TestWhereOutputsMayBeCopied(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		as := bearer(ada.token)

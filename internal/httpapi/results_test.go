@@ -23,6 +23,7 @@ func (h *harness) shared(who someone, body string) (run, link, token string) {
 }
 
 func TestResultsAreSharedByALink(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -68,6 +69,7 @@ func TestResultsAreSharedByALink(t *testing.T) {
 
 // The name of a swept run is made of its values.
 func TestTheNameOfASweptRunTellsNoParameter(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -82,6 +84,7 @@ func TestTheNameOfASweptRunTellsNoParameter(t *testing.T) {
 }
 
 func TestAResultLinkEndsInTimeAndWithItsTeam(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		run, _, token := h.shared(ada, `{"expiresInHours":1}`)
@@ -105,6 +108,7 @@ func TestAResultLinkEndsInTimeAndWithItsTeam(t *testing.T) {
 }
 
 func TestASharedWorkflowIsCopiedWhereThatIsAllowed(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		viewer := h.colleague(bob, "Vic", access.Viewer)

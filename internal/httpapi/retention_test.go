@@ -7,6 +7,7 @@ import (
 )
 
 func TestATeamChoosesHowLongItKeepsThings(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		path := "/api/team/retention"
@@ -36,6 +37,7 @@ func TestATeamChoosesHowLongItKeepsThings(t *testing.T) {
 }
 
 func TestMembersSeeHowLongThingsAreKeptAndChooseNothing(t *testing.T) {
+	t.Parallel()
 	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))

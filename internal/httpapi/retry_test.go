@@ -101,6 +101,7 @@ func expected(r reply) map[string]string {
 
 // What is said before a retry is what happens then.
 func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -145,6 +146,7 @@ func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
 // One node is tried with what an earlier run made for it, although what made
 // it has been edited since and would fail.
 func TestARetryOfOneNodeTakesWhatIsBeforeItAsItWas(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestPeopleNameTheirRuns(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		eve := h.colleague(ada, "Eve", access.Member)
@@ -62,6 +63,7 @@ func TestPeopleNameTheirRuns(t *testing.T) {
 }
 
 func TestRunsAreFoundByWhatPeopleKnowOfThem(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		eve := h.colleague(ada, "Eve", access.Member)
@@ -117,6 +119,7 @@ func TestRunsAreFoundByWhatPeopleKnowOfThem(t *testing.T) {
 }
 
 func TestWorkflowsHaveTags(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestSecretsAreNamedAndNeverShown(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		as := bearer(ada.token)
@@ -34,6 +35,7 @@ func TestSecretsAreNamedAndNeverShown(t *testing.T) {
 }
 
 func TestWhatIsWrongWithASecretIsSaid(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	r := h.call("PUT", "/api/secrets/A-B", `{"value":"seven b"}`, as).want(400)
@@ -45,6 +47,7 @@ func TestWhatIsWrongWithASecretIsSaid(t *testing.T) {
 }
 
 func TestAnUnknownSecretIsAProblemUntilItIsThere(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	const definition = `{"nodes":[{"id":"a","command":"true","secrets":["LATER"]}]}`
@@ -83,6 +86,7 @@ func TestAnUnknownSecretIsAProblemUntilItIsThere(t *testing.T) {
 
 // Whoever comes by a link gets the team's secrets only where the link says so.
 func TestAGuestsRunGetsSecretsOnlyWhereTheLinkAllowsIt(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
@@ -100,6 +104,7 @@ func TestAGuestsRunGetsSecretsOnlyWhereTheLinkAllowsIt(t *testing.T) {
 }
 
 func TestMembersUseSecretsAndAdminsManageThem(t *testing.T) {
+	t.Parallel()
 	w := &fixtures{harness: newHarness(t)}
 	host, member := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))

@@ -7,6 +7,7 @@ import (
 )
 
 func TestTheItemsOfAScatter(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -82,6 +83,7 @@ func (h *harness) reports(who someone, body string) (id string, addresses []stri
 }
 
 func TestAReportOpensAsSignedOnly(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		id, list := h.reports(ada, "<b>hi</b>")

@@ -11,6 +11,7 @@ const sweepable = `{"parameters":{"q":{"type":"integer","default":1},"mode":{"ty
 	"nodes":[{"id":"a","command":"# dummy: output:score.txt==1+1 $PARAM_q $PARAM_mode","outputs":{"score":{"path":"score.txt"}}}]}`
 
 func TestASweepRunsEveryCombination(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		as := bearer(ada.token)
@@ -70,6 +71,7 @@ func TestASweepRunsEveryCombination(t *testing.T) {
 
 // A sweep is accepted as a whole or not at all.
 func TestASweepIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -108,6 +110,7 @@ func TestASweepIsAllOrNothing(t *testing.T) {
 }
 
 func TestAnyTwoRunsAreCompared(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		as := bearer(ada.token)

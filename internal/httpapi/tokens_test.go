@@ -83,6 +83,7 @@ func TestATokensRoleIsTheLeastThatItsScopesNeed(t *testing.T) {
 // A service account works on when its maker has left, acts in its own name, and
 // ends with all its tokens.
 func TestAServiceAccountOutlivesItsMaker(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		w := &fixtures{harness: h}
 		host, maker := w.team(access.Admin)
@@ -130,6 +131,7 @@ func TestAServiceAccountOutlivesItsMaker(t *testing.T) {
 
 // While a token is replaced, both work; then the old one ends.
 func TestARotatedTokenOverlapsTheOldOne(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		first := h.call("POST", "/auth/api-tokens", `{"name":"ci","role":"viewer","scopes":["read"],"expiresInDays":30}`, cookie(ada.secret)).want(201)

@@ -34,6 +34,7 @@ func (h *harness) usedBytes(as string) float64 {
 }
 
 func TestALargeFileArrivesInParts(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -88,6 +89,7 @@ func TestALargeFileArrivesInParts(t *testing.T) {
 }
 
 func TestLargeUploadsAreHeldToTheirRules(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
@@ -127,6 +129,7 @@ func TestLargeUploadsAreHeldToTheirRules(t *testing.T) {
 }
 
 func TestAnUploadThatNobodyTouchesGoesAfterAWeek(t *testing.T) {
+	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		id := h.call("POST", "/api/files/uploads", `{"filename":"a.csv","contentType":"text/csv","size":4}`, bearer(ada.token)).want(201).text("data", "uploadId")
@@ -152,6 +155,7 @@ func TestAnUploadThatNobodyTouchesGoesAfterAWeek(t *testing.T) {
 }
 
 func TestMembersCallOffTheirOwnUploads(t *testing.T) {
+	t.Parallel()
 	w := &fixtures{harness: newHarness(t)}
 	host, member := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))

@@ -38,6 +38,7 @@ func eachMigrated(t *testing.T, test func(t *testing.T, url string, pool *sql.DB
 // Every table is on one list or the other: who adds one decides what erasing a
 // team does to it.
 func TestErasingATeamLeavesNoRowOfIt(t *testing.T) {
+	t.Parallel()
 	eachMigrated(t, func(t *testing.T, url string, pool *sql.DB) {
 		ctx := t.Context()
 		db, err := Open(ctx, Options{URL: url, SecretKey: "a secret key for tests only"})
@@ -114,6 +115,7 @@ func TestErasingATeamLeavesNoRowOfIt(t *testing.T) {
 
 // What comes after its table was emptied goes with the team itself.
 func TestTheLastMomentOfATeamTakesEverything(t *testing.T) {
+	t.Parallel()
 	eachMigrated(t, func(t *testing.T, url string, pool *sql.DB) {
 		db, err := Open(t.Context(), Options{URL: url, SecretKey: "a secret key for tests only"})
 		if err != nil {
@@ -145,6 +147,7 @@ func TestTheLastMomentOfATeamTakesEverything(t *testing.T) {
 // An erasure is one server's at a time, until its lease ends or it is done,
 // and comes up again when it is time to sweep.
 func TestAnErasureIsTakenInTurns(t *testing.T) {
+	t.Parallel()
 	eachMigrated(t, func(t *testing.T, url string, pool *sql.DB) {
 		ctx := t.Context()
 		db, err := Open(ctx, Options{URL: url, SecretKey: "a secret key for tests only"})

@@ -23,6 +23,7 @@ func named(t *testing.T, db *DB, team ids.Team, executor string) runs.Run {
 }
 
 func TestAWorkerTakesTheRunsOfItsExecutor(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -57,6 +58,7 @@ func TestAWorkerTakesTheRunsOfItsExecutor(t *testing.T) {
 // An executor has another name now: its runs wait until it has been gone for
 // long, and then others take them, queued or begun.
 func TestTheRunsOfAnExecutorThatIsGone(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -115,6 +117,7 @@ func TestTheRunsOfAnExecutorThatIsGone(t *testing.T) {
 }
 
 func TestWhatIsKnownOfAnExecutor(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

@@ -11,6 +11,7 @@ import (
 // What is kept of a run's attempts goes with the run, and where their objects lie is
 // known for as long.
 func TestAttemptsGoWithTheirRun(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

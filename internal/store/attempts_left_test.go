@@ -9,6 +9,7 @@ import (
 )
 
 func TestAttemptsOfARunThatHasNotEndedStay(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		r := submit(t, db, team)

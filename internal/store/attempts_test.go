@@ -30,6 +30,7 @@ func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
 }
 
 func TestAnAttemptIsBoundToOneSession(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, now := t.Context(), time.Now()
 		submitted(t, db, "a", "f")
@@ -55,6 +56,7 @@ func TestAnAttemptIsBoundToOneSession(t *testing.T) {
 }
 
 func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, now := t.Context(), time.Now()
 		submitted(t, db, "a", "f")
@@ -103,6 +105,7 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 }
 
 func TestNothingIsTakenAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, now := t.Context(), time.Now()
 		for id, end := range map[string]func() error{
@@ -156,6 +159,7 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 // Attempts of runs that ended long ago, or are gone, are forgotten. Others stay,
 // however old they are.
 func TestAttemptsOfEndedRunsAreForgotten(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, now := t.Context(), time.Now()
 		submitted(t, db, "a", "f") // of no run that there is

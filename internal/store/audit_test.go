@@ -38,6 +38,7 @@ func whole(t *testing.T, db *store.DB, chain string) (problem string, entries in
 // What somebody changes in the database without the secret key shows, whatever
 // they do about the hashes.
 func TestTamperingWithTheLogShows(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		db := storetest.Open(t, url)
 		driver := "sqlite"
@@ -81,6 +82,7 @@ func TestTamperingWithTheLogShows(t *testing.T) {
 // A change and its entry are there together or not at all, and many at once are one
 // chain.
 func TestAChangeAndItsEntryAreOneTransaction(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := person(t, db, "ada@example.org")
 		chain, now := string(a.Team.ID), time.Now()
@@ -117,6 +119,7 @@ func TestAChangeAndItsEntryAreOneTransaction(t *testing.T) {
 
 // What retention takes leaves a chain that is whole from its anchor on.
 func TestATrimmedLogIsWhole(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.Now()
 		for i := range 1300 { // more than two batches

@@ -42,6 +42,7 @@ func exhausted(err error) bool {
 }
 
 func TestParallelStartsNeverPassAHardBudget(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		const first = credits.Amount(60 * 2800)
@@ -76,6 +77,7 @@ func TestParallelStartsNeverPassAHardBudget(t *testing.T) {
 // Whatever is started, ends and is cancelled, in this month and the next: what
 // is counted on the way is what the ledger and the holds come to.
 func TestBudgetsCountWhatTheLedgerSays(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx, now := t.Context(), august
 		team, owner := newTeam(t, db)
@@ -140,6 +142,7 @@ func endSomehow(t *testing.T, db *DB, r runs.Run, random *rand.Rand, now time.Ti
 }
 
 func TestWhichBudgetCounts(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, owner := newTeam(t, db)
@@ -180,6 +183,7 @@ func TestWhichBudgetCounts(t *testing.T) {
 }
 
 func TestARunsOwnLimit(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -210,6 +214,7 @@ func TestARunsOwnLimit(t *testing.T) {
 }
 
 func TestPeopleAreToldOnceOfEachPercent(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, owner := newTeam(t, db)
@@ -235,6 +240,7 @@ func TestPeopleAreToldOnceOfEachPercent(t *testing.T) {
 // Whoever deletes what they ran has spent it all the same, also when somebody
 // sets the budgets again.
 func TestDeletedRunsStayCounted(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, owner := newTeam(t, db)

@@ -69,6 +69,7 @@ func newTeam(t fataler, db *DB) (team ids.Team, owner ids.User) {
 }
 
 func TestTheLastCreditsAreHeldOnce(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		var ok, refused atomic.Int32
@@ -118,6 +119,7 @@ var errCrash = errors.New("the power went")
 // months: the balance is always the sum of the ledger, never below zero, and
 // what was granted less what left.
 func TestTheBalanceIsTheSumOfTheLedgerWhateverHappens(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		rapid.Check(t, func(rt *rapid.T) {
 			ctx := context.Background()
@@ -209,6 +211,7 @@ func (m *ledgerModel) purchase() billing.Purchase {
 }
 
 func TestEventsInAnyOrderAndNumberEndTheSame(t *testing.T) {
+	t.Parallel()
 	story := []billing.PaymentEvent{
 		{ID: "1", Kind: billing.CheckoutPending, Created: august},
 		{ID: "2", Kind: billing.CheckoutPaid, Payment: "pi_1", Created: august.Add(time.Minute)},
@@ -255,6 +258,7 @@ func TestEventsInAnyOrderAndNumberEndTheSame(t *testing.T) {
 }
 
 func TestAMonthLeavesNothingButTopUps(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -293,6 +297,7 @@ func TestAMonthLeavesNothingButTopUps(t *testing.T) {
 }
 
 func TestARunThatCostsMoreThanIsLeftEndsAtZero(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -316,6 +321,7 @@ func TestARunThatCostsMoreThanIsLeftEndsAtZero(t *testing.T) {
 }
 
 func TestStorageIsChargedOnceADayAndOnlyOnPaidPlans(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		paid, _ := newTeam(t, db)

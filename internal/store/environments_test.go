@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheFirstLockOfAnEnvironmentCounts(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, a, b := t.Context(), storetest.Owner(t, db, "ada"), storetest.Owner(t, db, "bob")
 		one := environments.Build{Key: "k", Spec: "{}", State: environments.Building, UpdatedAt: time.Now()}

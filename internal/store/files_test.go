@@ -9,6 +9,7 @@ import (
 
 // Two files of the same bytes: they go with the last one.
 func TestSharedBytesGoWithTheirLastFile(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, owner := newTeam(t, db)
@@ -61,6 +62,7 @@ func TestSharedBytesGoWithTheirLastFile(t *testing.T) {
 }
 
 func TestTheLastRoomIsReservedOnce(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, owner := newTeam(t, db)
 		results := make(chan error, 50)

@@ -12,6 +12,7 @@ import (
 // What is kept of a deleted run is kept as long as anybody asks for its cost,
 // and no longer than that.
 func TestWhatIsKeptOfDeletedRunsGoesInTime(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

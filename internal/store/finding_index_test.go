@@ -63,6 +63,7 @@ func (f *finder) found(filter runs.Filter, page int) string {
 
 // Whether the index has a run yet makes no difference to anybody.
 func TestRunsAreFoundByTheirWords(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		other, _ := newTeam(t, db)
@@ -100,6 +101,7 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 }
 
 func TestWhatChangesIsFoundAnew(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -140,6 +142,7 @@ func TestWhatChangesIsFoundAnew(t *testing.T) {
 
 // Pages have no gap and no repeat, whatever part of the runs is indexed.
 func TestWhatIsFoundComesInPages(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
@@ -168,6 +171,7 @@ func TestWhatIsFoundComesInPages(t *testing.T) {
 
 // The words by which the index knows what is filtered by change nothing that is found.
 func TestAFilterFindsTheSameWithTheIndex(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
@@ -220,6 +224,7 @@ func TestAFilterFindsTheSameWithTheIndex(t *testing.T) {
 // Of a time, the runs that were made then are found, to the microsecond, however few of
 // the others are read.
 func TestRunsOfATimeAreFound(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, owner := newTeam(t, db)
 		const n = 1000
@@ -265,6 +270,7 @@ func TestRunsOfATimeAreFound(t *testing.T) {
 
 // What is older than the runs that are read first is found by the index.
 func TestARareWordIsFoundAmongManyQueuedRuns(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, owner := newTeam(t, db)
 		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
@@ -281,6 +287,7 @@ func TestARareWordIsFoundAmongManyQueuedRuns(t *testing.T) {
 
 // An older server beside this one reads runs into the index with its own words.
 func TestWhatAnOlderProgramIndexedIsIndexedAnew(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -328,6 +335,7 @@ func TestWhatAnOlderProgramIndexedIsIndexedAnew(t *testing.T) {
 
 // However many runs are not indexed yet, a search reads a part of them.
 func TestASearchReadsTheNewestOfWhatIsNotIndexed(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, owner := newTeam(t, db)
 		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
@@ -350,6 +358,7 @@ func TestASearchReadsTheNewestOfWhatIsNotIndexed(t *testing.T) {
 
 // Statistics are taken once all runs are indexed, and not again and again while there are none.
 func TestStatisticsAreTakenOfRunsThatThereAre(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		if db.dialect.name != postgresDialect.name {
 			return

@@ -23,6 +23,7 @@ func tokens(n int) builtin.NewTokens {
 // However many redeem it in the same moment, a code gives one grant at most,
 // and none is left, because the others are replays.
 func TestACodeIsRedeemedOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := person(t, db, "ada@example.org")
 		code := builtin.Code{Hash: "code", User: ada.ID, Client: "millrace-cli", RedirectURI: "http://127.0.0.1/", Challenge: "c", ExpiresAt: noon.Add(time.Minute)}
@@ -41,6 +42,7 @@ func TestACodeIsRedeemedOnce(t *testing.T) {
 }
 
 func TestARefreshTokenIsUsedOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := person(t, db, "ada@example.org")
 		code := builtin.Code{Hash: "code", User: ada.ID, Client: "millrace-cli", ExpiresAt: noon.Add(time.Minute)}

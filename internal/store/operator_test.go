@@ -14,6 +14,7 @@ import (
 
 // However many requests fail, the newest are kept and no more.
 func TestTheNewestFailuresAreKept(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		for i := range keptFailures + 20 {
 			if err := db.RecordFailure(t.Context(), operator.Failure{At: time.UnixMicro(int64(i)), RequestID: fmt.Sprint(i)}); err != nil {
@@ -29,6 +30,7 @@ func TestTheNewestFailuresAreKept(t *testing.T) {
 
 // Anybody may sign up with an address that is not theirs.
 func TestAnOperatorHasConfirmedTheirAddress(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		_, user := newTeam(t, db)
@@ -68,6 +70,7 @@ func TestAnOperatorHasConfirmedTheirAddress(t *testing.T) {
 // The page of the queue costs as much for many teams as for one, and tells of each
 // run what the run's own page tells.
 func TestTheQueueOfAllTeamsTakesFewStatements(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		statements := func() int {

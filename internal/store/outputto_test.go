@@ -35,6 +35,7 @@ func copying(t *testing.T, db *DB, team ids.Team, as lifecycle.Status) ids.Run {
 }
 
 func TestACopyIsOneProcessesAtATime(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

@@ -21,6 +21,7 @@ const anotherKey = "another key that is long enough"
 // ended no server starts with either key, and then everything opens with the new
 // one and nothing with the old.
 func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: storetest.SecretKey})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 // A queued run is cancelled while a worker is about to take it: it stays
 // cancelled. SQLite has one writer, who sees what the one before has done.
 func TestARunThatIsCancelledMeanwhileIsNotTaken(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		if db.dialect.name != postgresDialect.name {
 			t.Skip("two writers need PostgreSQL")
@@ -62,6 +63,7 @@ func TestARunThatIsCancelledMeanwhileIsNotTaken(t *testing.T) {
 // A worker that lacks an engine passes its pipelines by, however many there are, and
 // finds what is behind them.
 func TestAWorkerWithoutTheEngineLeavesAPipelineToAnother(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -102,6 +104,7 @@ func TestAWorkerWithoutTheEngineLeavesAPipelineToAnother(t *testing.T) {
 // However many runs wait, in the same lines or for another executor, a worker reads only
 // the beginnings of its own lines, in which those that name no executor wait with the others.
 func TestAClaimReadsTheBeginningsOfItsLines(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

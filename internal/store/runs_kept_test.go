@@ -12,6 +12,7 @@ import (
 // A team's oldest folders make room, a run has twenty at most, and the bytes of
 // what goes are deleted with it.
 func TestFailedFoldersAreKeptWithinTheirRoom(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -84,6 +85,7 @@ func TestFailedFoldersAreKeptWithinTheirRoom(t *testing.T) {
 
 // What is kept of a run goes with it, and so do the bytes.
 func TestDeletingARunDeletesItsFailedFolders(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

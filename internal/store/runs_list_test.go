@@ -14,6 +14,7 @@ import (
 // Whoever starts runs at the same time, and however many are refused, the
 // numbers are 1, 2, 3.
 func TestTheRunsOfAWorkflowAreNumberedWithoutGaps(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		const each = 20
@@ -51,6 +52,7 @@ func TestTheRunsOfAWorkflowAreNumberedWithoutGaps(t *testing.T) {
 
 // Runs that were there before are numbered by age, each workflow for itself.
 func TestEarlierRunsGetTheirNumbers(t *testing.T) {
+	t.Parallel()
 	urls := []string{filepath.Join(t.TempDir(), "m.db")}
 	if os.Getenv("MILLRACE_TEST_POSTGRES") != "" {
 		urls = append(urls, freshtest.Empty(t))

@@ -88,6 +88,7 @@ func shardsOf(t *testing.T, db *DB, r runs.Run, p runs.ShardPage) (list []runs.S
 }
 
 func TestAScatterIsReadInPagesFailedItemsFirst(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		r := scattered(t, db, team, 1000)
@@ -136,6 +137,7 @@ func TestAScatterIsReadInPagesFailedItemsFirst(t *testing.T) {
 // Where an attempt runs is known to whoever looks, and to the worker that goes on
 // with it, which writes the row again.
 func TestAnAttemptsPlaceIsKept(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

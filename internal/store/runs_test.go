@@ -48,6 +48,7 @@ func history(t *testing.T, db *DB, r runs.Run) (types []lifecycle.EventType) {
 }
 
 func TestARunFromItsAcceptanceToItsBill(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -91,6 +92,7 @@ func TestARunFromItsAcceptanceToItsBill(t *testing.T) {
 }
 
 func TestARunThatCannotBePaidIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team, _ := newTeam(t, db)
 		r := newRun(team)
@@ -105,6 +107,7 @@ func TestARunThatCannotBePaidIsNotAccepted(t *testing.T) {
 }
 
 func TestCancellingIsImmediateForAQueuedRunAndAWishForARunningOne(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -144,6 +147,7 @@ func TestCancellingIsImmediateForAQueuedRunAndAWishForARunningOne(t *testing.T) 
 }
 
 func TestAStaleWorkerChangesNothing(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -184,6 +188,7 @@ func TestAStaleWorkerChangesNothing(t *testing.T) {
 // Time in which nobody carried the run is not billed, and the third loss ends
 // it.
 func TestALostRunComesBackTwice(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -221,6 +226,7 @@ func claim(owner string, most int) admission.Claim {
 // A run that takes its server down is counted each time, also before any of
 // its tasks has begun, and a crash that took its tasks along is one loss.
 func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -277,6 +283,7 @@ func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
 // What a team has used decides whose turn it is, so nothing of it may get lost
 // between runs that end in the same moment.
 func TestRunsThatEndAtOnceAreAllCounted(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -318,6 +325,7 @@ func TestRunsThatEndAtOnceAreAllCounted(t *testing.T) {
 }
 
 func TestARunKnowsHowManyAreBeforeIt(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -338,6 +346,7 @@ func TestARunKnowsHowManyAreBeforeIt(t *testing.T) {
 }
 
 func TestTeamsTakeTurns(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		busy, _ := newTeam(t, db)
@@ -376,6 +385,7 @@ func TestTeamsTakeTurns(t *testing.T) {
 }
 
 func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
@@ -402,6 +412,7 @@ func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
 // Who may go on with a run: the host that sees its tasks at once, others when
 // the tasks have ended by themselves, and never who holds it.
 func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
+	t.Parallel()
 	const away = time.Minute
 	held := 30 * time.Second
 	for name, tt := range map[string]struct {
@@ -454,6 +465,7 @@ func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
 }
 
 func TestHoldsAreFenced(t *testing.T) {
+	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)

@@ -42,6 +42,7 @@ func person(t *testing.T, db *store.DB, email string) builtin.NewAccount {
 }
 
 func TestAPresenceHasItsTeamsInTheOrderTheyWereJoined(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
@@ -77,6 +78,7 @@ func TestAPresenceHasItsTeamsInTheOrderTheyWereJoined(t *testing.T) {
 }
 
 func TestASecondAccountOfOneAddressIsRefusedWhole(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		person(t, db, "ada@example.org")
@@ -99,6 +101,7 @@ func TestASecondAccountOfOneAddressIsRefusedWhole(t *testing.T) {
 }
 
 func TestTheLastOwnerStays(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada, bob := person(t, db, "ada@example.org"), person(t, db, "bob@example.org")
@@ -153,6 +156,7 @@ func invitation(host builtin.NewAccount, email string) builtin.SentInvitation {
 }
 
 func TestAnInvitationIsOpenOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada, bob := person(t, db, "ada@example.org"), person(t, db, "bob@example.org")
@@ -188,6 +192,7 @@ func TestAnInvitationIsOpenOnce(t *testing.T) {
 }
 
 func TestAWindowIsExactForParallelCallers(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		w := limits.Window{Most: 10, Per: time.Minute}
@@ -232,6 +237,7 @@ func parallel[T any](t *testing.T, n int, call func(i int) (T, error)) []T {
 }
 
 func TestLettersAreSealedAndClaimedOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
@@ -268,6 +274,7 @@ func TestLettersAreSealedAndClaimedOnce(t *testing.T) {
 }
 
 func TestAnAnswerIsKeptWithItsEffectOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
@@ -300,6 +307,7 @@ func TestAnAnswerIsKeptWithItsEffectOrNotAtAll(t *testing.T) {
 }
 
 func TestAWrongSecretKeyIsRefused(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		storetest.Open(t, url)
 		_, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: "another key, just as long"})
@@ -310,6 +318,7 @@ func TestAWrongSecretKeyIsRefused(t *testing.T) {
 }
 
 func TestDeletingWhatHasExpiredKeepsWhatLives(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
@@ -329,6 +338,7 @@ func TestDeletingWhatHasExpiredKeepsWhatLives(t *testing.T) {
 }
 
 func TestACallerWhoLeftWritesNothing(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := person(t, db, "ada@example.org")
 		gone, cancel := context.WithCancel(t.Context())

@@ -32,6 +32,7 @@ func insert(t *testing.T, db *store.DB, by builtin.NewAccount, r *access.Idempot
 }
 
 func TestWorkflowsStayInTheirTeam(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada, bob := person(t, db, "ada@example.org"), person(t, db, "bob@example.org")
@@ -67,6 +68,7 @@ func TestWorkflowsStayInTheirTeam(t *testing.T) {
 }
 
 func TestTheSecondOfTwoSavesIsTold(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")

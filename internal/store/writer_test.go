@@ -71,6 +71,7 @@ func waiting(w *writer, n int) {
 }
 
 func TestOneWhoFailsTakesNobodyAlong(t *testing.T) {
+	t.Parallel()
 	w := newTestWriter(t)
 	release := blocked(w)
 	errs := make([]error, 20)
@@ -106,6 +107,7 @@ func TestOneWhoFailsTakesNobodyAlong(t *testing.T) {
 }
 
 func TestAFullDiskFailsTheBatchAndNothingElse(t *testing.T) {
+	t.Parallel()
 	w := newTestWriter(t)
 	write(t, w, `INSERT INTO items (id, text) VALUES (0, 'kept')`)
 	// A cap on pages is a full disk, as far as SQLite is concerned.
@@ -141,6 +143,7 @@ func TestAFullDiskFailsTheBatchAndNothingElse(t *testing.T) {
 }
 
 func TestAClosedWriterSaysSo(t *testing.T) {
+	t.Parallel()
 	w, err := newWriter(t.Context(), filepath.Join(t.TempDir(), "w.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +159,7 @@ func TestAClosedWriterSaysSo(t *testing.T) {
 // Whoever must be alone is outside of any transaction, and what was asked for
 // before and after it is written.
 func TestTheWriterLetsSomebodyBeAlone(t *testing.T) {
+	t.Parallel()
 	w := newTestWriter(t)
 	release := blocked(w)
 	var wg sync.WaitGroup

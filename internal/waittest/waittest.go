@@ -3,7 +3,12 @@
 // signal, and time that a test owns is turned by testing/synctest.
 package waittest
 
-import "time"
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+)
 
 const (
 	limit = 5 * time.Minute // many times what anything takes on a busy machine
@@ -42,4 +47,14 @@ func While(d time.Duration, holds func() bool) bool {
 		}
 	}
 	return false
+}
+
+// Main runs the tests of a package which mostly wait, for processes or for one
+// another: more of them at a time than there are cores.
+func Main(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6")
+	}
+	os.Exit(m.Run())
 }

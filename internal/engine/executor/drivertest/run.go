@@ -147,8 +147,12 @@ func checkNoProcessIsLeft(t *testing.T, work string) {
 }
 
 func hundredQuickTasks(t *testing.T, b *Fixture, _ Maker) {
+	tasks := 100 // in a short test fewer
+	if testing.Short() {
+		tasks = 10
+	}
 	var handles []executor.Handle
-	for range 100 {
+	for range tasks {
 		handles = append(handles, b.Submit(t, b.Spec(t, "true")))
 	}
 	for _, h := range handles {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if folder := os.Getenv(serverFolder); folder != "" {
 		serve(folder)
 	}
-	os.Exit(m.Run())
+	waittest.Main(m)
 }
 
 func open(t testing.TB, c local.Config) *local.Driver {

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The test program serves as the shim, too.
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == shimremote.Arguments()[0] || os.Args[1] == "-reap") {
 		os.Exit(shimremote.Main(os.Args))
 	}
-	os.Exit(m.Run())
+	waittest.Main(m)
 }
 
 // site is a server with everything that shims speak to.

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // Limits are enough for any honest file, and a short end for others.
@@ -23,7 +24,7 @@ func Main(m *testing.M) {
 	if shim.IsShimCall(os.Args) {
 		syscall.Exit(shim.Main(os.Args))
 	}
-	os.Exit(m.Run())
+	waittest.Main(m)
 }
 
 // New makes a runner that ends with the test. It takes the machine's sandbox
