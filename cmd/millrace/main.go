@@ -100,7 +100,7 @@ func run(w console, args []string) int {
 		return exited
 	}
 	if err != nil {
-		return w.client().Fail(err)
+		return w.client().Misused(err)
 	}
 	if err := parsed.Run(w, w.client(), w.operating()); err != nil {
 		return w.client().Fail(err)

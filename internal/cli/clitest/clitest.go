@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/millrace/millrace/internal/cli/line"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
@@ -96,4 +98,24 @@ func Answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
+}
+
+// Type runs a command as a person types it, and returns the exit status of the
+// program; what was printed before is forgotten.
+func (d *Terminal) Type(commands any, stdin string, args ...string) (status int) {
+	d.Printed.Reset()
+	d.Errors.Reset()
+	d.In = strings.NewReader(stdin)
+	parser, err := kong.New(commands, kong.Name("millrace"), kong.Writers(d.Out, d.Err), kong.Exit(func(code int) { status = code }))
+	if err != nil {
+		return d.Fail(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return d.Misused(err)
+	}
+	if err := parsed.Run(d.Console); err != nil {
+		return d.Fail(err)
+	}
+	return status
 }

@@ -58,6 +58,10 @@ func (w Console) Fail(err error) int {
 	return 1
 }
 
+// Misused says what is wrong with what was typed and gives the exit status, which is
+// that of any failure: the parser has another of its own.
+func (w Console) Misused(err error) int { return w.Fail(errors.New(err.Error())) }
+
 // ForPerson reports whether results go to a terminal.
 func (w Console) ForPerson() bool {
 	_, ok := terminal(w.Out)
