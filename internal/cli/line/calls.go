@@ -166,7 +166,7 @@ func (c Checked) Do(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if kind != "application/json" && kind != "text/event-stream" && kind != "text/csv" {
+	if !slices.Contains([]string{"application/json", "text/event-stream", "text/csv", "application/zip"}, kind) {
 		resp.Body.Close()
 		return nil, fmt.Errorf("%s does not answer like a Millrace server: check --server or MILLRACE_SERVER", r.URL.Host)
 	}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"archive/zip"
+	"path/filepath"
+	"testing"
+)
+
+// ran has somebody run a workflow to its end, under a name, and keeps its id.
+func (p *person) ran(definition, keep string, flags string) {
+	p.t.Helper()
+	p.kept["DEFINITION"] = written(p.t, "counted.json", definition)
+	p.types(
+		typed{command: "run ${DEFINITION} " + flags, prints: `\Arun_[0-9a-f]+\n\z`, keep: keep},
+		typed{command: "runs watch ${" + keep + "} --json", prints: `"status": "completed"`},
+	)
+}
+
+func crateCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "cora")
+	p.ran(`{"nodes":[{"id":"a","command":"echo 42 > n.txt","outputs":{"n":{"path":"n.txt"}}}]}`, "RUN", "")
+	to := filepath.Join(t.TempDir(), "paper.zip")
+	p.kept["TO"] = to
+	p.types(
+		typed{command: "runs crate ${RUN} --to ${TO}", prints: `\A${TO}\n\z`},
+		typed{command: "runs crate ${RUN} --to ${TO}", status: 1, tells: `is there already: --force replaces it`},
+		typed{command: "runs crate ${RUN} --to ${TO} --force --json", prints: `"file": "${TO}"`},
+		typed{command: "runs crate run_nothing --to ${TO}.2", status: 1, tells: `see millrace runs list`},
+		typed{command: "runs crate ${RUN} --to ${TO}/below.zip", status: 1, tells: `below.zip`},
+		typed{command: "runs environment ${RUN} a", status: 1, tells: `^millrace: `},
+		typed{command: "runs environment ${RUN} a --lock --log", status: 1, tells: `can't be used together`},
+		typed{command: "runs kept ${RUN}", prints: ``},
+		typed{command: "runs kept ${RUN} a", status: 1, tells: `nothing is kept of this step: see millrace runs kept ${RUN}$`},
+		typed{command: "runs retry ${RUN} --preview", prints: "^NODE +NAME +EXPECTED +WHY$\n^a "},
+		typed{command: "runs retry ${RUN} --only nothing", status: 1, tells: `nothing`},
+		typed{command: "runs compare ${RUN} ${RUN} --all", prints: "^output a.n n.txt +[0-9a-f]{12} +[0-9a-f]{12}$\n^1 outputs are the same, 0 differ, 0 are only in A, 0 only in B.$"},
+		typed{command: "runs compare ${RUN} run_nothing", status: 1, tells: `^millrace: `},
+	)
+	files, err := filepath.Glob(to + "*")
+	if err != nil || len(files) != 1 {
+		t.Errorf("it leaves %v, %v", files, err)
+	}
+	z, err := zip.OpenReader(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	names := map[string]bool{}
+	for _, f := range z.File {
+		names[filepath.Base(f.Name)] = true
+	}
+	if !names["ro-crate-metadata.json"] || !names["n.txt"] {
+		t.Errorf("it has %v", names)
+	}
+}
+
+func moneyCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "uma")
+	p.ran(counted, "RUN", "--tag plain")
+	p.types(
+		typed{command: "usage", prints: "^BY +NAME +RUNS +CREDITS$\n^workflow +counted +1 +(0\\.\\d+|under 0.0001)$"},
+		typed{command: "usage --by tag,user --days 7", prints: "^tag +plain +1 \n^user +uma +1 "},
+		typed{command: "usage --by tag --csv", prints: "^date,by,key,name,credits$\n^20\\d\\d-\\d\\d-\\d\\d,tag,plain,plain,0\\.\\d+$"},
+		typed{command: "usage --json --days 90", prints: "\"days\": 90\n\"totalCredits\": 0\\.\\d+"},
+		typed{command: "usage --days 5", status: 1, tells: `^millrace: `},
+		typed{command: "usage --by colour", status: 1, tells: `--by must be one of "tag","workflow","user"`},
+		typed{command: "executors", prints: "^NAME +KIND +FREE +CAPACITY +QUEUED +TYPICAL WAIT +PRICE$\n^\\S+ +local +64 vCPU, 256 GB +64 vCPU, 256 GB +0 .* × 1$"},
+		typed{command: "executors --json", prints: `"vcpu": 64`},
+		typed{command: "notifications", prints: `\AWHEN +TYPE +WHAT +WHERE\n\z`},
+		typed{command: "notifications --all --read --json", prints: `"notifications": \[\]`},
+		typed{command: "estimate nothing", status: 1, tells: `see millrace workflows list`},
+		typed{command: "estimate counted --compute 2x8", prints: "^size +2x8$\n^allowed +yes$\n^typical run +"},
+		typed{command: "estimate --compute 512x4096", prints: "^allowed +no$\n^reason +\\S+"},
+	)
+}
