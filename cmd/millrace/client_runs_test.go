@@ -16,6 +16,31 @@ func (p *person) ran(definition, keep string, flags string) {
 	)
 }
 
+func findingCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "rita")
+	p.ran(counted, "ONE", "--tag pilot --name first")
+	p.ran(counted, "TWO", "--name pilot")
+	p.types(
+		typed{command: "runs --tag pilot", prints: `(?s)\AID[^\n]*\n${ONE} [^\n]*\n\z`},
+		// A word that is asked for twice narrows twice.
+		typed{command: "runs --tag pilot --search pilot --json", prints: `"id": "${ONE}"`},
+		typed{command: "runs --tag pilot --search other", prints: ``},
+		typed{command: "runs --search pilot --tag nothing", prints: ``},
+		typed{command: "runs --tag x --search x", prints: ``},
+		typed{command: "runs --started-by nobody --search nobody", prints: ``},
+		typed{command: "runs --limit 0", status: 1, tells: `--limit must be at least 1`},
+		typed{command: "runs --since yesterday", status: 1, tells: `duration`},
+		typed{command: "runs --workflow nothing", status: 1, tells: `the team has no workflow "nothing": see millrace workflows list`},
+
+		typed{command: "runs favorite ${TWO}", prints: `^${TWO} is a favorite$`},
+		typed{command: "runs --favorite", prints: `(?s)\AID[^\n]*\n${TWO} [^\n]*\n\z`},
+		typed{command: "runs star ${TWO} --remove", prints: `^${TWO} is no favorite$`},
+		typed{command: "runs --favorite", prints: ``},
+		typed{command: "runs favorite run_nothing", status: 1, tells: `^millrace: `},
+	)
+	p.types(typed{command: "runs --tag pilot --search pilot", prints: `(?s)\AID[^\n]*\n${ONE} [^\n]*\n\z`})
+}
+
 func crateCommands(t *testing.T, s *server) {
 	p := s.newcomer(t, "cora")
 	p.ran(`{"nodes":[{"id":"a","command":"echo 42 > n.txt","outputs":{"n":{"path":"n.txt"}}}]}`, "RUN", "")

@@ -47,6 +47,14 @@ func (c *runsRename) Run(w screen.Console) error {
 	return s.Emit(row, func() { s.Say("%s is %s", row.ID, nameText(row.Name, row.Tags)) })
 }
 
+// given is what was typed; nothing: nil.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 func text(value *string) string {
 	if value == nil {
 		return ""

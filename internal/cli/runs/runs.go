@@ -102,11 +102,7 @@ func (c *runsList) narrow(s *session.Session, params *api.ListRunsParams) error 
 		}
 		c.StartedBy = me.JSON200.Data.ID
 	}
-	for flag, field := range map[string]**string{c.Tag: &params.Tag, c.StartedBy: &params.StartedBy, c.Q: &params.Q} {
-		if flag != "" {
-			*field = &flag
-		}
-	}
+	params.Tag, params.StartedBy, params.Q = given(c.Tag), given(c.StartedBy), given(c.Q)
 	return nil
 }
 
