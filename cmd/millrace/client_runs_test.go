@@ -41,6 +41,20 @@ func findingCommands(t *testing.T, s *server) {
 	p.types(typed{command: "runs --tag pilot --search pilot", prints: `(?s)\AID[^\n]*\n${ONE} [^\n]*\n\z`})
 }
 
+func deletingCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "dora")
+	p.ran(counted, "ONE", "")
+	p.ran(counted, "TWO", "")
+	p.types(
+		typed{command: "runs cancel ${ONE}", prints: `^${ONE} had ended: completed$`},
+		typed{command: "runs cancel ${ONE} run_nothing ${TWO}", status: 1, prints: `\A${ONE} had ended: completed\n\z`, tells: `run.*see millrace runs list`},
+		typed{command: "runs delete ${ONE} run_nothing ${TWO}", status: 1, prints: `\A${ONE} is deleted\n\z`, tells: `run.*see millrace runs list`},
+		typed{command: "runs view ${ONE}", status: 1, tells: `see millrace runs list`},
+		typed{command: "runs delete ${TWO} --json", prints: "\"id\": \"${TWO}\"\n\"deleted\": true"},
+		typed{command: "runs", prints: ``},
+	)
+}
+
 func crateCommands(t *testing.T, s *server) {
 	p := s.newcomer(t, "cora")
 	p.ran(`{"nodes":[{"id":"a","command":"echo 42 > n.txt","outputs":{"n":{"path":"n.txt"}}}]}`, "RUN", "")

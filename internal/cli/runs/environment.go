@@ -43,9 +43,9 @@ func (c *runsEnvironment) Run(w screen.Console) error {
 		if e.Python != nil {
 			about = fmt.Sprintf("%s, Python %s", e.State, *e.Python)
 		}
-		s.Note(about)
+		s.Note("%s", screen.Clean(about))
 		if e.Error != nil {
-			s.Note(*e.Error)
+			s.Note("%s", screen.Clean(*e.Error))
 		}
 		rows := [][]string{{"PACKAGE", "VERSION"}}
 		for _, p := range e.Packages {

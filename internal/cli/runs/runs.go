@@ -294,15 +294,17 @@ func (c *runsCancel) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	done := []api.CancelledRun{}
-	for _, id := range c.Run_ {
+	done, failed := each(c.Run_, func(id string) (api.CancelledRun, error) {
 		r, err := s.API.CancelRunWithResponse(s.Ctx, id, nil)
 		if err != nil {
-			return s.Explain(err)
+			return api.CancelledRun{}, s.Explain(err)
 		}
-		done = append(done, r.JSON200.Data)
+		return r.JSON200.Data, nil
+	})
+	if len(done) == 0 {
+		return failed
 	}
-	return s.Emit(done, func() {
+	return errors.Join(failed, s.Emit(done, func() {
 		for _, d := range done {
 			verb := "is being cancelled"
 			switch d.Status {
@@ -314,7 +316,7 @@ func (c *runsCancel) Run(w screen.Console) error {
 			}
 			s.Say("%s %s", d.RunID, verb)
 		}
-	})
+	}))
 }
 
 type runsRetry struct {
