@@ -31,12 +31,13 @@ type Feed struct {
 
 	mu      sync.Mutex
 	changed map[ids.Run]bool // since the last message
+	queued  chan struct{}    // that runs wait: of any number, one message
 	urgent  chan string      // messages that do not wait
 }
 
 // NewFeed makes a feed; a nil bridge leads nowhere.
 func NewFeed(b Bridge, h *Hub, log *slog.Logger) *Feed {
-	return &Feed{Bridge: b, Hub: h, Log: log, changed: map[ids.Run]bool{}, urgent: make(chan string, feedMaxRuns)}
+	return &Feed{Bridge: b, Hub: h, Log: log, changed: map[ids.Run]bool{}, queued: make(chan struct{}, 1), urgent: make(chan string, feedMaxRuns)}
 }
 
 // The words of a message.
@@ -73,19 +74,19 @@ func (f *Feed) noteChanged(id ids.Run) {
 }
 
 // Queued says that a run waits for a worker.
-func (f *Feed) Queued() { f.post(messageQueued) }
+func (f *Feed) Queued() { post(f, f.queued, struct{}{}) }
 
 // Cancelling says that a run is to be cancelled, wherever it runs.
-func (f *Feed) Cancelling(id ids.Run) { f.post(messageCancel + " " + string(id)) }
+func (f *Feed) Cancelling(id ids.Run) { post(f, f.urgent, messageCancel+" "+string(id)) }
 
 // post does not wait: a message is a hint only, and what is lost is found a
 // little later.
-func (f *Feed) post(message string) {
+func post[T any](f *Feed, to chan T, message T) {
 	if f.Bridge == nil {
 		return
 	}
 	select {
-	case f.urgent <- message:
+	case to <- message:
 	default:
 	}
 }
@@ -110,6 +111,8 @@ func (f *Feed) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case message := <-f.urgent:
 			f.send(ctx, message)
+		case <-f.queued:
+			f.send(ctx, messageQueued)
 		case <-ticker.C:
 			for list := range slices.Chunk(f.takeChanged(), feedMaxRuns) {
 				f.send(ctx, messageChanged+" "+strings.Join(list, " "))

@@ -68,7 +68,53 @@ func TestAServerAloneTellsNobody(t *testing.T) {
 	f.Changed("run_a")
 	f.Queued()
 	f.Cancelling("run_a")
-	if err := f.Run(t.Context()); err != nil || len(f.changed) > 0 || len(f.urgent) > 0 {
+	if err := f.Run(t.Context()); err != nil || len(f.changed)+len(f.urgent)+len(f.queued) > 0 {
 		t.Errorf("%v, %v, %d", err, f.changed, len(f.urgent))
 	}
+}
+
+// While a message is on its way, any number of runs that are queued make one more.
+func TestManyQueuedRunsMakeFewMessages(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	slow := &slowWire{began: make(chan string), goOn: make(chan struct{})}
+	f := NewFeed(slow, &Hub{}, slog.New(slog.DiscardHandler))
+	var running sync.WaitGroup
+	running.Go(func() { _ = f.Run(ctx) })
+	f.Queued()
+	if first := <-slow.began; first != messageQueued {
+		t.Errorf("the first message is %q", first)
+	}
+	for range 1000 {
+		f.Queued()
+	}
+	f.Cancelling("run_a") // is not lost among them
+	sent := map[string]int{}
+	for range 2 {
+		slow.goOn <- struct{}{}
+		sent[<-slow.began]++
+	}
+	stop()
+	slow.goOn <- struct{}{}
+	running.Wait()
+	if sent[messageQueued] != 1 || sent[messageCancel+" run_a"] != 1 || len(f.queued) > 0 {
+		t.Errorf("sent were %v, and %d are left", sent, len(f.queued))
+	}
+}
+
+// slowWire sends a message when it is told to.
+type slowWire struct {
+	began chan string
+	goOn  chan struct{}
+}
+
+func (w *slowWire) Send(_ context.Context, message string) error {
+	w.began <- message
+	<-w.goOn
+	return nil
+}
+
+func (w *slowWire) Listen(ctx context.Context, _ func(string), _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
