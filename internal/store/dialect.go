@@ -39,6 +39,8 @@ type dialect struct {
 	runIndex     runIndex
 	headsOfLines func(able string) string
 
+	rowPlaceholders func(rows, columns int) string
+
 	size string // is how many bytes the database has
 
 	isDuplicate func(error) bool
@@ -51,7 +53,7 @@ var postgresDialect = dialect{
 	forUpdate:  "FOR UPDATE",
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
-	runIndex:   postgresRunIndex, headsOfLines: postgresHeads,
+	runIndex:   postgresRunIndex, headsOfLines: postgresHeads, rowPlaceholders: numberedRows,
 	size: `SELECT pg_database_size(current_database())`,
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
@@ -67,7 +69,7 @@ var postgresDialect = dialect{
 
 var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
-	runIndex: sqliteRunIndex, headsOfLines: sqliteHeads,
+	runIndex: sqliteRunIndex, headsOfLines: sqliteHeads, rowPlaceholders: plainRows,
 	size:    `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	lockKey: func(context.Context, querier, string) error { return nil },
 	isDuplicate: func(err error) bool {

@@ -10,19 +10,26 @@ import (
 // there already, and may be empty.
 func (db *DB) insertRows(ctx context.Context, query, rest string, rows [][]any) error {
 	return inChunks(rows, func(some [][]any) error {
-		text := query + " VALUES " + rowPlaceholders(len(some), len(some[0])) + " " + rest
+		text := query + " VALUES " + db.dialect.rowPlaceholders(len(some), len(some[0])) + " " + rest
 		_, err := db.q.ExecContext(ctx, text, slices.Concat(some...)...)
 		return err
 	})
 }
 
-// rowPlaceholders are those of rows, numbered from 1 on: ($1, $2), ($3, $4).
-func rowPlaceholders(rows, columns int) string {
+// numberedRows are the placeholders of rows: ($1, $2), ($3, $4).
+func numberedRows(rows, columns int) string {
 	list := make([]string, rows)
 	for row := range rows {
 		list[row] = "(" + placeholders(1+row*columns, columns) + ")"
 	}
 	return strings.Join(list, ", ")
+}
+
+// plainRows are the placeholders of rows for SQLite, (?, ?), (?, ?): it would look
+// each of many hundreds up by its name, among all of them.
+func plainRows(rows, columns int) string {
+	row := "(" + strings.Repeat("?, ", columns-1) + "?)"
+	return strings.Repeat(row+", ", rows-1) + row
 }
 
 // inChunks calls a function for some of a list at a time: 32, 16, or what is left.
