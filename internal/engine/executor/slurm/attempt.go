@@ -34,24 +34,26 @@ type attempt struct {
 	stopAt   time.Time // when it was asked to end; zero if it was not
 	stopSent time.Time // when Slurm was last told
 
-	tries     int       // to submit it
-	handed    time.Time // to Slurm; zero if this server has not
-	receipt   string    // the number of the job, for people
-	inQueue   bool      // waits to be handed over, or is being so
-	claimed   bool
-	beats     int64
-	heard     time.Time // when its job was last seen to live
-	missing   time.Time // since when Slurm says nothing of it, or that it has ended
-	slurm     slurmJob  // what Slurm last said
-	stuck     time.Time // since when Slurm says that it cannot start; zero while it does not
-	asked     bool      // sacct was asked
-	preempted time.Time // when its job said that the cluster ended it
-	startedAt time.Time // as this server saw it
+	tries   int       // to submit it
+	handed  time.Time // to Slurm; zero if this server has not
+	receipt string    // the number of the job, for people
+	inQueue bool      // waits to be handed over, or is being so
+	claimed bool
+	beats   int64
+	heard   time.Time // when its job was last seen to live
+	missing time.Time // since when Slurm says nothing of it, or that it has ended
+	slurm   slurmJob  // what Slurm last said
+	stuck   time.Time // since when Slurm says that it cannot start; zero while it does not
+	asked   bool      // sacct was asked
+
+	unexplained time.Time // since when Slurm has to say something about how its job ended
+	notBegunAt  time.Time // when this server last saw that it had not begun; zero if it never did
+	startedAt   time.Time // as this server saw it
 }
 
 func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Time) *attempt {
 	a := attemptOf(installation, aboutOf(s, now), f)
-	a.at = now
+	a.at, a.notBegunAt = now, now
 	if s.AbandonAfter > 0 {
 		a.control.Until, a.renewed = now.Add(s.AbandonAfter), now
 	}
@@ -61,6 +63,28 @@ func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Tim
 func attemptOf(installation string, known about, f job.Folder) *attempt {
 	return &attempt{about: known, folder: f, name: jobName(installation, known), phase: executor.Pending, reason: executor.Starting, at: known.At}
 }
+
+// times are when an attempt ran, which is what is paid for: as this server saw it or,
+// where no server looked, as Slurm did; never as its job says. What neither of them
+// knows took no time.
+func (a *attempt) times(now time.Time) (start, end time.Time) {
+	start, end = now, now
+	switch {
+	case !a.startedAt.IsZero():
+		start = a.startedAt
+	case !a.notBegunAt.IsZero():
+		start = a.notBegunAt
+	case a.slurm.ended() && !a.slurm.start.IsZero() && a.slurm.start.Before(now):
+		start = a.slurm.start
+	}
+	if e := a.slurm.end; a.slurm.ended() && e.Before(now) && !e.Before(start) {
+		end = e
+	}
+	return start, end
+}
+
+// seenByServer reports whether this server can tell when an attempt began.
+func (a *attempt) seenByServer() bool { return !a.startedAt.IsZero() || !a.notBegunAt.IsZero() }
 
 // namePrefix begins the names of all jobs of an installation.
 func namePrefix(installation string) string { return "millrace-" + installation + "-" }

@@ -88,26 +88,30 @@ func (c client) jobs(ctx context.Context, prefix string) (map[string][]slurmJob,
 	return all, nil
 }
 
+const sacctFormat = "JobID,JobName,State,NodeList,Start,End"
+
 // ended are jobs that have left the controller's memory, as far as the site
 // keeps accounts of them.
 func (c client) ended(ctx context.Context, names []string, since time.Time) (map[string]slurmJob, error) {
 	args := []string{
-		"--noheader", "--parsable2", "--allocations", "--name=" + strings.Join(names, ","), "--format=JobID,JobName,State,NodeList",
+		"--noheader", "--parsable2", "--allocations", "--name=" + strings.Join(names, ","), "--format=" + sacctFormat,
 		"--starttime=" + since.UTC().Format("2006-01-02T15:04:05"),
 	}
 	text, err := c.run(ctx, "", "sacct", args...)
-	if err != nil { // no database: perhaps a text file, which sacct can read as well
-		text, err = c.run(ctx, "", "sacct", "--completion", "--noheader", "--parsable2", "--name="+strings.Join(names, ","), "--format=JobID,JobName,State,NodeList")
+	if err != nil {
+		// No database: perhaps a text file, which sacct can read as well. Its times are of
+		// the controller's zone and may come hours off; how long a job took is right.
+		text, err = c.run(ctx, "", "sacct", "--completion", "--noheader", "--parsable2", "--name="+strings.Join(names, ","), "--format="+sacctFormat)
 	}
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]slurmJob{}
 	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSpace(line), "|", 4)
-		if len(f) == 4 {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		if len(f) == 6 {
 			state, _, _ := strings.Cut(f[2], " ") // "CANCELLED by 1000"
-			all[f[1]] = slurmJob{id: f[0], name: f[1], state: state, node: f[3]}
+			all[f[1]] = slurmJob{id: f[0], name: f[1], state: state, node: f[3], start: seconds(f[4]), end: seconds(f[5])}
 		}
 	}
 	return all, nil

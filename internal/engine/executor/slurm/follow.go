@@ -72,6 +72,13 @@ func (d *Driver) lookAtFiles(ctx context.Context) (looked int) {
 func (d *Driver) lookAtFile(ctx context.Context, a *attempt) {
 	if s, err := a.folder.State(); err == nil && s.Fence == a.about.Fence {
 		d.hear(ctx, a, s)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// A job that Slurm has started and that says nothing may be at work all the same.
+	if !a.claimed && (a.slurm.state == "" && !a.notBegunAt.IsZero() || a.slurm.waits()) {
+		a.notBegunAt = d.config.Now()
 	}
 }
 
@@ -91,7 +98,7 @@ func (d *Driver) hear(ctx context.Context, a *attempt, s job.State) {
 		a.node = s.Host
 	}
 	switch {
-	case s.Exit != nil && s.Exit.Preempted && !d.explained(a, now):
+	case s.Exit != nil && (s.Exit.Preempted || !a.seenByServer()) && !d.explained(a, now):
 		return
 	case s.Exit != nil:
 		d.record(a, s.Exit, now)
@@ -107,14 +114,19 @@ func (d *Driver) hear(ctx context.Context, a *attempt, s job.State) {
 	}
 }
 
-// explained reports whether Slurm has said why it ended a job: it sends the same
-// signal at the site's time limit.
+// explained reports whether Slurm has said when a job ended that no server saw, and
+// why it ended one itself: it sends the same signal at the site's time limit. A job
+// that it has forgotten is in the site's accounts, which are asked after a lag.
 func (d *Driver) explained(a *attempt, now time.Time) bool {
-	if a.preempted.IsZero() {
-		a.preempted = now
+	if a.unexplained.IsZero() {
+		a.unexplained = now
 		signalOn(d.wake)
 	}
-	return a.slurm.ended() || now.Sub(a.preempted) >= d.config.Lag
+	most := d.config.Lag
+	if !a.seenByServer() {
+		most *= 2
+	}
+	return a.slurm.ended() || now.Sub(a.unexplained) >= most
 }
 
 // answer hands a job its secrets, once: another key could be another's.
@@ -138,21 +150,10 @@ func (d *Driver) running(a *attempt) executor.Reason {
 	return executor.Stopping
 }
 
-// record ends an attempt by its job's own word. When it began and ended is what
-// we or Slurm saw, as far as anybody looked: it is paid for by that.
+// record ends an attempt by its job's own word, but for when that was.
 func (d *Driver) record(a *attempt, e *executor.Exit, now time.Time) {
-	took := e.End.Sub(e.Start)
 	exit := *e
-	exit.End = now
-	if !a.slurm.end.IsZero() && a.slurm.ended() && a.slurm.end.Before(now) {
-		exit.End = a.slurm.end
-	} else if a.startedAt.IsZero() && e.End.Before(now) {
-		exit.End = e.End
-	}
-	exit.Start = exit.End.Add(-max(0, min(took, exit.End.Sub(a.about.At))))
-	if !a.startedAt.IsZero() && !a.startedAt.After(exit.End) {
-		exit.Start = a.startedAt
-	}
+	exit.Start, exit.End = a.times(now)
 	if exit.Preempted && endings[a.slurm.state] == executor.TimedOut {
 		exit.Preempted, exit.TimedOut = false, true
 	}

@@ -139,6 +139,7 @@ func (d *Driver) weighEnded(ctx context.Context, vanished []*attempt) {
 			continue
 		}
 		if j, ok := known[a.name]; ok {
+			a.slurm = j
 			d.over(a, j)
 			continue
 		}

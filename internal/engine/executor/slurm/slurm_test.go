@@ -137,6 +137,7 @@ func TestSlurm(t *testing.T) {
 			"nothing is lost while the shared folder hangs":          hangingFolder,
 			"a task runs in the container of the site":               contained,
 			"a task goes through a login node":                       loginNode,
+			"billed times are never the job's word":                  billedTimes,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
