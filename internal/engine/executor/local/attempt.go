@@ -26,7 +26,7 @@ type attempt struct {
 	grace      time.Duration // of a stop that was asked for
 	allocated  bool          // has its capacity, slot and devices
 	slot       int
-	ready      string // the sandbox that was prepared for it, or empty
+	sandbox    string // its name, or empty if it cannot wait for others
 	group      shim.Cgroup
 	devices    []int
 }

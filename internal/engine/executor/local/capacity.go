@@ -29,11 +29,7 @@ func (d *Driver) fits(s executor.Spec) bool {
 
 // allocate gives an attempt its capacity, a slot of its own, and its devices.
 func (d *Driver) allocate(a *attempt) {
-	if r, ok := d.takeReady(a.spec); ok {
-		a.slot, a.ready = r.slot, r.id
-	} else {
-		a.slot = d.freeSlot()
-	}
+	d.allocateSandbox(a)
 	if s := d.sharedBy(a.spec); s != nil {
 		a.devices = s.devices
 	}
@@ -100,7 +96,7 @@ func (d *Driver) free(a *attempt) {
 	d.used.vcpu -= a.spec.VCPU
 	d.used.memory -= a.spec.MemoryBytes
 	d.freeDevices(a)
-	a.slot, a.ready, a.devices = 0, "", nil
+	a.slot, a.sandbox, a.devices = 0, "", nil
 	if d.running == 0 {
 		d.used = capacity{} // sums of fractions drift
 	}

@@ -125,7 +125,9 @@ func (d *Driver) handleReport(r shim.Report) {
 			a.usage = r.Sample.Usage
 		}
 	case r.Record != nil:
+		left := d.leftBehind(r)
 		d.applyRecord(r.Record.ID, r.Record)
+		d.addReady(left...)
 	case r.Released != "":
 		d.noteReleased(r.Released)
 	case r.Gone != "":

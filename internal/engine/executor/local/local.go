@@ -74,24 +74,24 @@ type Driver struct {
 	link         *shim.Link    // nil until something is to be started
 	disconnected chan struct{} // closed when nobody listens to the link any more
 
-	mu         sync.Mutex
-	closed     bool
-	problem    string              // why nothing can start; empty when all is well
-	outdated   bool                // the shim is of an earlier build: it only finishes what it has
-	attempts   map[string]*attempt // by the names of their folders
-	queue      []*attempt          // in order of arrival
-	used       capacity
-	running    int
-	slots      map[int]bool
-	devices    map[int]bool
-	shared     map[ids.Run]*sharedDevices
-	watchers   map[chan executor.Status]bool
-	releasing  map[string]chan struct{} // closed when the shim has forgotten an attempt
-	ready      []readySandbox           // sandboxes, each in a slot of its own
-	lastKind   kindAt                   // of sandbox that was started
-	readyCount int                      // of those that were prepared
-	spares     []string
-	spareCount int // so far
+	mu           sync.Mutex
+	closed       bool
+	problem      string              // why nothing can start; empty when all is well
+	outdated     bool                // the shim is of an earlier build: it only finishes what it has
+	attempts     map[string]*attempt // by the names of their folders
+	queue        []*attempt          // in order of arrival
+	used         capacity
+	running      int
+	slots        map[int]bool
+	devices      map[int]bool
+	shared       map[ids.Run]*sharedDevices
+	watchers     map[chan executor.Status]bool
+	releasing    map[string]chan struct{} // closed when the shim has forgotten an attempt
+	ready        []readySandbox           // sandboxes, each in a slot of its own
+	lastKind     kindAt                   // of sandbox that was started
+	sandboxCount int                      // so far
+	spares       []string
+	spareCount   int // so far
 }
 
 var (

@@ -10,18 +10,21 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// Putting up a sandbox takes longer than many a task. So while one runs, the
-// shim puts up the next, if tasks of the same kind follow one another. What is
+// Putting up a sandbox takes longer than many a task. So one that cannot be told
+// from a new one waits for the next task of the same kind and run, and while
+// one runs, the shim puts up another, if such tasks follow one another. What is
 // ready has a slot of its own, with its user and groups, like a task that runs.
 
-// kind is what a sandbox must know before it is put up.
+// kind is what a sandbox must know before it is put up. Tasks of different
+// kinds never have the same one.
 type kind struct {
-	run     ids.Run // its network namespace is nobody else's
+	run     ids.Run
 	root    string
 	network bool
 	vcpu    float64
 	memory  int64
 	disk    int64
+	secrets bool
 }
 
 type kindAt struct {
@@ -29,21 +32,19 @@ type kindAt struct {
 	at time.Time
 }
 
-// readySandbox is a sandbox that the shim has the order to prepare.
+// readySandbox is a sandbox that waits in the shim, or that the shim has the order
+// to prepare.
 type readySandbox struct {
 	id   string
 	kind kind
 	slot int
 }
 
-const (
-	maxReady = 2
-	// followsWithin is how quickly one task must follow another to be worth preparing for.
-	followsWithin = 2 * time.Second
-)
+// followsWithin is how quickly one task must follow another to be worth preparing for.
+const followsWithin = 2 * time.Second
 
 func kindOf(s executor.Spec) kind {
-	return kind{s.Key.Run, s.Root, s.Network, s.VCPU, s.MemoryBytes, s.DiskBytes}
+	return kind{s.Key.Run, s.Root, s.Network, s.VCPU, s.MemoryBytes, s.DiskBytes, len(s.Secrets) > 0}
 }
 
 // freeSlot is the first that nobody has. The lock is held, as by what follows.
@@ -54,18 +55,45 @@ func (d *Driver) freeSlot() (slot int) {
 	return slot
 }
 
-// takeReady gives away a sandbox that suits an attempt.
-func (d *Driver) takeReady(s executor.Spec) (readySandbox, bool) {
-	if s.GPU > 0 {
-		return readySandbox{}, false
+// canWait reports whether the sandbox of an attempt can be there without it.
+func (d *Driver) canWait(s executor.Spec) bool { return d.box.rootByShim && s.GPU == 0 }
+
+// allocateSandbox gives an attempt a sandbox that waits, and its slot, or a free
+// slot.
+func (d *Driver) allocateSandbox(a *attempt) {
+	for i, r := range slices.Backward(d.ready) {
+		if d.canWait(a.spec) && r.kind == kindOf(a.spec) {
+			a.slot, a.sandbox = r.slot, r.id
+			d.ready = slices.Delete(d.ready, i, i+1)
+			return
+		}
 	}
-	i := slices.IndexFunc(d.ready, func(r readySandbox) bool { return r.kind == kindOf(s) })
-	if i < 0 {
-		return readySandbox{}, false
+	a.slot = d.freeSlot()
+	if d.canWait(a.spec) {
+		a.sandbox = d.newSandboxID()
 	}
-	r := d.ready[i]
-	d.ready = slices.Delete(d.ready, i, i+1)
-	return r, true
+}
+
+func (d *Driver) newSandboxID() string {
+	d.sandboxCount++
+	return "sandbox-" + strconv.Itoa(d.sandboxCount)
+}
+
+// leftBehind is the sandbox that an attempt has left for the next one.
+func (d *Driver) leftBehind(r shim.Report) []readySandbox {
+	a := d.attempts[r.Record.ID]
+	if a == nil || !a.allocated || r.Waits == "" || a.sandbox != r.Waits {
+		return nil
+	}
+	return []readySandbox{{id: a.sandbox, kind: kindOf(a.spec), slot: a.slot}}
+}
+
+// addReady takes the slots of sandboxes.
+func (d *Driver) addReady(all ...readySandbox) {
+	for _, r := range all {
+		d.slots[r.slot] = true
+		d.ready = append(d.ready, r)
+	}
 }
 
 // readyGone frees the slot of a sandbox that is there no more.
@@ -113,12 +141,10 @@ func (d *Driver) reserve(s executor.Spec) (r readySandbox, ok bool) {
 	defer d.mu.Unlock()
 	k, before := kindOf(s), d.lastKind
 	d.lastKind = kindAt{k, time.Now()}
-	if !d.box.rootByShim || s.GPU > 0 || d.closed || before.kind != k || time.Since(before.at) > followsWithin || len(d.ready) >= maxReady {
+	if !d.canWait(s) || d.closed || before.kind != k || time.Since(before.at) > followsWithin || slices.ContainsFunc(d.ready, func(r readySandbox) bool { return r.kind == k }) {
 		return r, false
 	}
-	d.readyCount++
-	r = readySandbox{id: "ready-" + strconv.Itoa(d.readyCount), kind: k, slot: d.freeSlot()}
-	d.slots[r.slot] = true
-	d.ready = append(d.ready, r)
+	r = readySandbox{id: d.newSandboxID(), kind: k, slot: d.freeSlot()}
+	d.addReady(r)
 	return r, true
 }

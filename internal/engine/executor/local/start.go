@@ -74,7 +74,7 @@ func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 		return shim.Launch{}, err
 	}
 	l := shim.Launch{
-		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, Prepared: a.ready,
+		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, SandboxID: a.sandbox,
 		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, AbandonAfter: s.AbandonAfter, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
@@ -50,10 +51,12 @@ type command struct {
 	pid          int
 	pidfd        int  // readable once the process has ended; -1 where the kernel has none
 	order        int  // of the first process of a sandbox, or -1
-	orderSocket  int  // to one that waits for its order, or -1
+	orderSocket  int  // to one that waits for its orders, or -1
+	messages     int  // a file of what a sandbox writes that has no log yet, or -1
 	outsideGroup bool // could not join its group
 
-	waiting bool // the first process has said so
+	waiting bool              // the first process has said so
+	end     *firstprocess.End // of the last order; nil until the first process says so
 
 	exited bool // guarded by all, like what follows until it is set
 	wait   syscall.WaitStatus
@@ -62,11 +65,15 @@ type command struct {
 }
 
 func newCommand(all *commands, on *thread) *command {
-	return &command{all: all, pidfd: -1, order: -1, orderSocket: -1, outsideGroup: !on.joined}
+	return &command{all: all, pidfd: -1, order: -1, orderSocket: -1, messages: -1, outsideGroup: !on.joined}
 }
 
-// ended reports whether the process itself has ended.
-func (c *command) ended() bool {
+// ended reports whether the command has ended: the process itself, or what the
+// first process of a sandbox has started.
+func (c *command) ended() bool { return c.end != nil || c.gone() }
+
+// gone reports whether the process itself has ended.
+func (c *command) gone() bool {
 	c.all.reap()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -74,13 +81,14 @@ func (c *command) ended() bool {
 }
 
 func (c *command) close() {
-	for _, fd := range []int{c.pidfd, c.order, c.orderSocket} {
+	for _, fd := range []int{c.pidfd, c.order, c.orderSocket, c.messages} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
 }
 
+// begin starts the process. Without a log it is a sandbox that waits for orders.
 func (c *command) begin(l Launch, log *log) error {
 	if len(l.Argv) == 0 {
 		return errors.New("there is nothing to run")
@@ -90,7 +98,7 @@ func (c *command) begin(l Launch, log *log) error {
 	files, err := c.files(l, log)
 	defer func() {
 		for i, fd := range files {
-			if i != orderFD && i != programFD {
+			if i != firstprocess.OrderFD && i != programFD && int(fd) != c.messages {
 				unix.Close(int(fd))
 			}
 		}
@@ -126,31 +134,54 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 	return nil
 }
 
-// files are the command's descriptors; the order of a sandbox stays open.
-func (c *command) files(l Launch, log *log) ([]uintptr, error) {
+// commandStreams are a command's first three descriptors, for the caller to close.
+func (l *log) commandStreams() (files []uintptr, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
 	}
-	files := []uintptr{uintptr(null)}
-	for _, stream := range []int{1, 2} {
-		in, err := log.stream(stream)
+	files = []uintptr{uintptr(null)}
+	for _, number := range []int{1, 2} {
+		in, err := l.stream(number)
 		if err != nil {
 			return files, err
 		}
 		files = append(files, uintptr(in))
 	}
-	if l.Sandbox == nil {
-		return files, nil
+	return files, nil
+}
+
+// silentStreams are those of a sandbox that has no log yet: its commands bring
+// their own.
+func (c *command) silentStreams() ([]uintptr, error) {
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
+	}
+	if c.messages, err = memory(nil); err != nil {
+		return []uintptr{uintptr(null)}, err
+	}
+	return []uintptr{uintptr(null), uintptr(c.messages), uintptr(c.messages)}, nil
+}
+
+// files are the command's descriptors; the order of a sandbox stays open. One
+// that has no log waits for its orders.
+func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
+	if log == nil {
+		files, err = c.silentStreams()
+	} else {
+		files, err = log.commandStreams()
+	}
+	if err != nil || l.Sandbox == nil {
+		return files, err
 	}
 	options, err := l.Sandbox.options()
 	if err != nil {
 		return files, err
 	}
-	waits := len(l.Sandbox.Command) == 0
 	var order []byte
-	if !waits {
-		order = l.Sandbox.encode()
+	if log != nil {
+		order = l.Sandbox.Encode()
 	}
 	for _, text := range [][]byte{options, l.Sandbox.Filter, order} {
 		fd, err := memory(text)
@@ -159,10 +190,10 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 		}
 		files = append(files, uintptr(fd))
 	}
-	c.order = int(files[orderFD])
+	c.order = int(files[firstprocess.OrderFD])
 	program, err := ownProgram()
 	files = append(files, uintptr(program))
-	if err != nil || !waits {
+	if err != nil || log != nil {
 		return files, err
 	}
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -213,9 +244,20 @@ func memory(text []byte) (int, error) {
 	return fd, nil
 }
 
+// used is what the command has used, as far as the kernel says at its end.
+func (c *command) used() (cpu time.Duration, maxRSS int64) {
+	if c.end != nil {
+		return c.end.CPU, c.end.MaxRSS
+	}
+	return c.cpu, c.maxRSS
+}
+
 // outcome is the status as a shell counts it. What stands around a command
 // counts like that as well, so that a signal can be read off its status.
 func (c *command) outcome(l Launch) (code, signal int) {
+	if c.end != nil {
+		return 0, 0
+	}
 	if c.wait.Signaled() {
 		signal = int(c.wait.Signal())
 		return 128 + signal, signal

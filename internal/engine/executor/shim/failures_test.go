@@ -7,18 +7,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // newShim is one that no server has reached yet.
 func newShim(j *journal) *shim {
-	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, prepared: map[string]*prepared{}}
+	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, waiting: map[string]*runningSandbox{}}
 }
 
 // connect gives a shim a server, and returns the server's end.
@@ -77,7 +79,7 @@ func TestWhatCannotBeRecordedDoesNotRun(t *testing.T) {
 	launch, ran := touches(t)
 	s.handle(Order{Start: &launch})
 	r := next(t, server)
-	if r.Record == nil || r.Record.Exit == nil || r.Record.Exit.Code != cannotStart || !strings.Contains(r.Record.Exit.StartFailed, "no space left") {
+	if r.Record == nil || r.Record.Exit == nil || r.Record.Exit.Code != firstprocess.CannotStart || !strings.Contains(r.Record.Exit.StartFailed, "no space left") {
 		t.Errorf("%+v", r.Record)
 	}
 	if s.busy() || ran() {
@@ -96,7 +98,7 @@ func TestAServerThatHasGoneHoldsNothingUp(t *testing.T) {
 	connect(t, s).Close()
 	r := &Record{ID: "a", Fence: "f"}
 	s.records["a"] = r
-	s.end(r, Exit{Code: 3})
+	s.end(r, Exit{Code: 3}, "")
 	if s.server != nil {
 		t.Error("a server that does not read is still there")
 	}
@@ -129,7 +131,7 @@ func TestACommandThatCannotStartSaysWhy(t *testing.T) {
 			launch.Secrets = []string{secret}
 			tt.change(&launch)
 			exit := newTask(launch, newShim(nil)).execute()
-			if exit.Code != cannotStart || !strings.Contains(exit.StartFailed, tt.why) || exit.End.IsZero() || ran() {
+			if exit.Code != firstprocess.CannotStart || !strings.Contains(exit.StartFailed, tt.why) || exit.End.IsZero() || ran() {
 				t.Errorf("%+v", exit)
 			}
 			if strings.Contains(exit.StartFailed, secret) {
@@ -152,19 +154,31 @@ func TestWhatIsStoppedBeforeItStartsNeverRuns(t *testing.T) {
 func TestASandboxThatFailsIsQuoted(t *testing.T) {
 	t.Parallel()
 	task := newTask(Launch{Folder: t.TempDir()}, newShim(nil))
-	task.notStarted(0, "")
+	c := &command{order: -1, messages: -1}
+	task.notStarted(c)
 	if want := "the sandbox could not be set up: it gave no reason"; task.exit.StartFailed != want {
 		t.Error(task.exit.StartFailed)
 	}
 	if err := os.WriteFile(task.folder.Log(), []byte("bwrap: no room\nand more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	task.notStarted(0, "")
+	task.notStarted(c)
 	if want := "the sandbox could not be set up: bwrap: no room"; task.exit.StartFailed != want || task.exit.NoProgram {
 		t.Errorf("%+v", task.exit)
 	}
-	task.notStarted(resultNoProgram, "no such program")
-	if task.exit.StartFailed != "no such program" || !task.exit.NoProgram {
+	var err error
+	if c.messages, err = memory([]byte("bwrap: no memory\nand more")); err != nil {
+		t.Fatal(err)
+	}
+	if c.order, err = memory([]byte{firstprocess.NoProgram, 'n', 'o', 'n', 'e'}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(c.messages)
+	defer unix.Close(c.order)
+	if want := "the sandbox could not be set up: bwrap: no memory"; c.sandboxError(task.log) != want {
+		t.Error(c.sandboxError(task.log))
+	}
+	if task.notStarted(c); task.exit.StartFailed != "none" || !task.exit.NoProgram {
 		t.Errorf("%+v", task.exit)
 	}
 }
@@ -272,11 +286,66 @@ func TestNoMoreSandboxesArePreparedThanMayWait(t *testing.T) {
 	t.Parallel()
 	s := newShim(nil)
 	server := connect(t, s)
-	for _, id := range []string{"1", "2", "3", "4"} {
-		s.prepared[id] = &prepared{}
+	for i := range maxWaiting {
+		s.waiting[strconv.Itoa(i)] = &runningSandbox{}
 	}
-	s.handle(Order{Prepare: &Launch{ID: "5"}})
-	if r := next(t, server); r.Gone != "5" || len(s.prepared) != maxPrepared {
-		t.Errorf("%+v, %d wait", r, len(s.prepared))
+	s.handle(Order{Prepare: &Launch{ID: "new"}})
+	if r := next(t, server); r.Gone != "new" || len(s.waiting) != maxWaiting {
+		t.Errorf("%+v, %d wait", r, len(s.waiting))
 	}
+}
+
+func TestASandboxServesABoundedNumberOfAttempts(t *testing.T) {
+	t.Parallel()
+	p := &runningSandbox{served: maxServed, on: &thread{staged: time.Now()}}
+	if p.restore(Launch{}) {
+		t.Error("it would serve one more")
+	}
+	p = &runningSandbox{on: &thread{staged: time.Now().Add(-stageAge)}}
+	if p.restore(Launch{}) {
+		t.Error("it would serve one more, though it may miss what was mounted since")
+	}
+}
+
+func TestTheSandboxThatHasWaitedLongestMakesPlace(t *testing.T) {
+	t.Parallel()
+	s := newShim(nil)
+	server := connect(t, s)
+	sandbox := func(id string) *runningSandbox {
+		on := &thread{work: make(chan func()), joined: true}
+		go on.loop()
+		p := newSandbox(Launch{ID: id}, s.server)
+		p.on = on
+		close(p.made)
+		return p
+	}
+	for i := range maxWaiting + 1 {
+		kept := &task{kept: true, sandbox: sandbox(strconv.Itoa(i))}
+		s.mu.Lock()
+		if got := s.keepSandbox(kept); got != strconv.Itoa(i) {
+			t.Errorf("sandbox %d waits as %q", i, got)
+		}
+		s.mu.Unlock()
+	}
+	if r := next(t, server); r.Gone != "0" {
+		t.Errorf("%+v", r)
+	}
+	s.expireAll()
+	if len(s.waiting) != 0 {
+		t.Errorf("%d still wait", len(s.waiting))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := s.keepSandbox(&task{kept: true, sandbox: newSandboxOfNobody()}); got != "" {
+		t.Errorf("a sandbox that no server knows waits as %q", got)
+	}
+}
+
+// newSandboxOfNobody is one whose server has gone.
+func newSandboxOfNobody() *runningSandbox {
+	p := newSandbox(Launch{ID: "left"}, nil)
+	p.on = &thread{work: make(chan func()), joined: true}
+	go p.on.loop()
+	close(p.made)
+	return p
 }

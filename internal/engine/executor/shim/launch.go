@@ -32,9 +32,9 @@ type Launch struct {
 	// network. Those of the same Net may have the same one, one after the other.
 	Net string `json:"net,omitempty"`
 
-	// Prepared is the sandbox that was made for it. Where that is gone, one is
-	// made as for any other.
-	Prepared string `json:"prepared,omitempty"`
+	// SandboxID is the name of its sandbox, which may be one that waits. Where
+	// that is gone, one is made. It may wait for the next attempt afterwards.
+	SandboxID string `json:"sandboxId,omitempty"`
 
 	Cgroup Cgroup `json:"cgroup"`
 	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
@@ -89,6 +89,6 @@ const (
 // status, when it is asked for VersionFlag, and says when a server comes: a
 // server does not hand its tasks to a shim of another version.
 const (
-	Version     = 107
+	Version     = 108
 	VersionFlag = "-version"
 )

@@ -2,9 +2,6 @@ package shim
 
 import "golang.org/x/sys/unix"
 
-// MaxProcesses is how many processes and threads a command may have.
-const MaxProcesses = 4096
-
 // bound is a second line: it holds single files and processes, while the meter
 // watches all of them together. Twice the memory that is allowed leaves the
 // meter the time to distinguish a task that needs too much from one that fails for

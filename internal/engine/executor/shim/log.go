@@ -194,6 +194,14 @@ func (l *log) drain(until time.Time) {
 	}
 }
 
+// dropStreams closes the streams of a command that has never begun.
+func (l *log) dropStreams() {
+	for _, s := range l.streams {
+		s.end(l)
+	}
+	l.streams = nil
+}
+
 func (l *log) close() {
 	for _, s := range l.streams {
 		s.end(l)

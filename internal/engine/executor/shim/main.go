@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
 )
@@ -58,7 +59,7 @@ func Main(args []string) int {
 	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
 	case len(args) == 2 && args[1] == initFlag:
-		return runInit()
+		return firstprocess.Run()
 	case len(args) > 4 && args[1] == reapFlag:
 		disk, _ := strconv.ParseInt(args[2], 10, 64)
 		memory, _ := strconv.ParseInt(args[3], 10, 64)

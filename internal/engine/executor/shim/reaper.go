@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
@@ -21,10 +22,10 @@ func (l Launch) reap() int {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		return cannotStart
+		return firstprocess.CannotStart
 	}
 	l.bound(pid)
-	status, over := cannotStart, false
+	status, over := firstprocess.CannotStart, false
 	for {
 		var ended syscall.WaitStatus
 		found, err := syscall.Wait4(-1, &ended, 0, nil)
@@ -47,6 +48,3 @@ func (l Launch) reap() int {
 		}
 	}
 }
-
-// cannotStart is the status of a shell whose command is not there.
-const cannotStart = 127

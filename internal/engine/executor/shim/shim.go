@@ -47,7 +47,7 @@ type shim struct {
 	journal  *journal
 	records  map[string]*Record
 	running  map[string]*task
-	prepared map[string]*prepared
+	waiting  map[string]*runningSandbox
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
 	alone    func(Usage)   // in place of a server; nil where there may be one
@@ -63,7 +63,7 @@ func serve(folder string, listener *net.UnixListener) int {
 	if err != nil {
 		return Failed
 	}
-	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, prepared: map[string]*prepared{}}
+	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, waiting: map[string]*runningSandbox{}}
 	// What commands leave behind becomes the shim's, to be ended and waited for.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // for all that it starts
@@ -199,28 +199,27 @@ func (s *shim) start(l Launch) {
 	s.records[l.ID] = r
 	t := newTask(l, s)
 	if err := s.journal.write(*r); err != nil {
-		s.end(r, t.neverStarted(err))
+		s.end(r, t.neverStarted(err), "")
 		return
 	}
-	t.prepared = s.prepared[l.Prepared]
-	delete(s.prepared, l.Prepared)
+	t.server, t.sandbox = s.server, s.takeSandbox(l.SandboxID)
 	s.running[l.ID] = t
 	go func() {
 		exit := t.execute()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.running, l.ID)
-		s.end(r, exit)
+		s.end(r, exit, s.keepSandbox(t))
 	}()
 }
 
-// end notes how an attempt ended. The server gets the report even when the disk is
-// full. The lock is held.
-func (s *shim) end(r *Record, e Exit) {
+// end notes how an attempt ended, and which sandbox it has left. The server gets
+// the report even when the disk is full. The lock is held.
+func (s *shim) end(r *Record, e Exit, sandbox string) {
 	r.Exit, r.Stopping = &e, false
 	ended := Record{ID: r.ID, Fence: r.Fence, Exit: &e}
 	_ = s.journal.write(ended)
-	s.report(Report{Record: &ended})
+	s.report(Report{Record: &ended, Waits: sandbox})
 }
 
 // release forgets an attempt, and says so when nothing is left of it.

@@ -2,16 +2,15 @@ package shim
 
 import (
 	"errors"
-	"strings"
+	"net"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
-	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
-	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // task is an attempt that is executed, and why and how it ends. One goroutine
@@ -25,7 +24,9 @@ type task struct {
 	exit    Exit
 	meter   *meter
 
-	prepared *prepared // the sandbox that waits for it; nil for none
+	sandbox *runningSandbox // nil for none that can wait
+	kept    bool            // it waits for the next attempt
+	server  *net.UnixConn   // that has given the order; nil for none
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
@@ -63,7 +64,9 @@ func (t *task) neverStarted(why error) Exit {
 func (t *task) execute() Exit {
 	on := t.thread()
 	on.do(func() { t.run(on) })
-	t.shim.threads.putBack(on)
+	if !t.kept {
+		t.shim.threads.putBack(on)
+	}
 	t.exit.LogBytes = t.log.size
 	if t.exit.StartFailed == "" {
 		t.collect()
@@ -72,14 +75,13 @@ func (t *task) execute() Exit {
 	return t.exit
 }
 
-// thread is where the command is started: that of its sandbox, if one is
-// prepared.
+// thread is where the command is started: that of its sandbox, if one waits.
 func (t *task) thread() *thread {
-	if t.prepared == nil {
+	if t.sandbox == nil {
 		return t.shim.threads.take(t.launch)
 	}
-	<-t.prepared.done
-	return t.prepared.on
+	<-t.sandbox.made
+	return t.sandbox.on
 }
 
 // collect takes note of what the command made. Hashing it can take long, and
@@ -113,25 +115,58 @@ func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
-		t.endPrepared(on)
+		if t.sandbox != nil {
+			t.sandbox.leave()
+		}
 		return
 	}
 	c, err := t.follow(on)
-	if err == nil && t.prepared != nil && t.preparedGone(c) {
-		c.close()
-		t.prepared = nil
+	if err == nil && t.orderUnread(c) {
+		t.sandbox.clear()
+		t.sandbox = nil
+		t.log.dropStreams()
 		c, err = t.follow(on)
 	}
 	if err != nil {
 		t.neverStarted(err)
 		return
 	}
-	defer c.close()
-	on.leave(t.launch)
+	if t.sandbox == nil {
+		defer c.close()
+		on.leave(t.launch)
+	} else {
+		defer t.leaveSandbox(c)
+	}
 	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))
 	t.fillExit(c)
+}
+
+// orderUnread reports whether a sandbox was gone before it read its order: then
+// nothing has begun, and it can begin in another one.
+func (t *task) orderUnread(c *command) bool {
+	if t.sandbox == nil || t.ending || !c.gone() {
+		return false
+	}
+	kind, _ := firstprocess.ReadStartResult(c.order)
+	return kind == 0
+}
+
+// leaveSandbox leaves the sandbox to the next attempt, if that cannot tell it
+// from a new one, or ends it.
+func (t *task) leaveSandbox(c *command) {
+	t.kept = t.mayKeep(c) && t.sandbox.restore(t.launch)
+	if !t.kept {
+		t.sandbox.leave()
+	}
+}
+
+// mayKeep reports whether the attempt has ended well, and is one after which
+// another may follow in its sandbox: not one that could reach others by the
+// network, nor one that knew a secret.
+func (t *task) mayKeep(c *command) bool {
+	return c.end != nil && t.launch.SandboxID != "" && t.launch.Net != "" && t.secrets == nil && !t.ending && !c.outsideGroup && !t.exit.OutOfDisk && !t.exit.OOM
 }
 
 // follow starts the command and returns when it has ended, and nothing of it is
@@ -153,15 +188,18 @@ func (t *task) follow(on *thread) (*command, error) {
 	return c, nil
 }
 
-// begin starts the command, in the sandbox that is prepared for it if there is
-// one and it is still there.
+// begin starts the command, in the sandbox that waits for it if there is one and
+// it is still there.
 func (t *task) begin(on *thread) (*command, error) {
-	if p := t.prepared; p != nil {
-		c, err := p.startIn(t.launch, t.log)
-		if err == nil || errors.Is(err, stage.ErrCannotReturn) {
+	if t.sandbox != nil {
+		c, err := t.sandbox.start(t.launch, t.log)
+		if err == nil || on.lost {
 			return c, err
 		}
-		t.prepared = nil
+		t.sandbox = nil
+	}
+	if t.launch.canWait() {
+		return t.beginSandbox(on)
 	}
 	c := newCommand(&t.shim.commands, on)
 	err := on.enter(t.launch)
@@ -173,6 +211,14 @@ func (t *task) begin(on *thread) (*command, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// beginSandbox starts the command in a new sandbox.
+func (t *task) beginSandbox(on *thread) (*command, error) {
+	t.sandbox = newSandbox(t.launch.withoutCommand(), t.server)
+	close(t.sandbox.made)
+	t.sandbox.err = t.sandbox.begin(&t.shim.commands, on)
+	return t.sandbox.start(t.launch, t.log)
 }
 
 // watch returns when the command itself has ended, for whatever reason.
@@ -206,14 +252,18 @@ func (t *task) wait(c *command, most time.Duration) {
 		most = min(most, 5*time.Millisecond)
 	}
 	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
+	ready = append(ready, unix.PollFd{Fd: int32(c.orderSocket), Events: unix.POLLIN})
 	for _, s := range t.log.streams {
 		ready = append(ready, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 	}
 	_, _ = unix.Poll(ready, int(max(0, most.Milliseconds()+1)))
 	for i, s := range t.log.streams {
-		if ready[i+1].Revents != 0 {
+		if ready[i+2].Revents != 0 {
 			s.read(t.log)
 		}
+	}
+	if ready[1].Revents&unix.POLLIN != 0 {
+		c.readEnd()
 	}
 }
 
@@ -262,10 +312,10 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 // sandbox is in it.
 func (t *task) fillExit(c *command) {
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
-	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS
+	t.exit.CPUTime, t.exit.MaxRSS = c.used()
 	t.meter.finish(&t.exit)
 	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {
-		t.notStarted(readStartResult(c.order))
+		t.notStarted(c)
 	}
 	if t.exit.OutOfDisk && t.exit.OOM {
 		t.exit.OOM = false
@@ -273,27 +323,17 @@ func (t *task) fillExit(c *command) {
 }
 
 // notStarted takes note of a command that never ran.
-func (t *task) notStarted(kind byte, reason string) {
-	switch kind {
-	case resultStarted:
-	case resultNoProgram:
+func (t *task) notStarted(c *command) {
+	switch kind, reason := firstprocess.ReadStartResult(c.order); kind {
+	case firstprocess.Started:
+	case firstprocess.NoProgram:
 		t.exit.NoProgram = true
 		fallthrough
-	case resultFailed:
+	case firstprocess.Failed:
 		t.exit.StartFailed = reason
 	default:
-		t.exit.StartFailed = t.sandboxError()
+		t.exit.StartFailed = c.sandboxError(t.log)
 	}
-}
-
-// sandboxError is what the sandbox said when it could not be set up.
-func (t *task) sandboxError() string {
-	text, _ := rawfile.Read(t.folder.Log())
-	line, _, _ := strings.Cut(string(text[:min(len(text), 500)]), "\n")
-	if line == "" {
-		line = "it gave no reason"
-	}
-	return "the sandbox could not be set up: " + line
 }
 
 // serverPresence notices when the server stays away.

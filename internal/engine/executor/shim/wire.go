@@ -13,7 +13,7 @@ type Order struct {
 	Release string   `json:"release,omitempty"`
 	Leave   bool     `json:"leave,omitempty"` // if nothing runs
 	// Prepare makes a sandbox for an attempt to come, which names its ID as
-	// Launch.Prepared. It goes by itself when none comes soon.
+	// Launch.SandboxID. It goes by itself when none comes soon.
 	Prepare *Launch `json:"prepare,omitempty"`
 }
 
@@ -24,14 +24,18 @@ type Stop struct {
 	Grace time.Duration `json:"grace"`
 }
 
-// Report is a message from the shim to its server. One of its fields is set.
+// Report is a message from the shim to its server. One of its fields is set,
+// but for Waits and Version.
 type Report struct {
 	Record *Record `json:"record,omitempty"`
 	Sample *Sample `json:"sample,omitempty"`
 	// Released names an attempt of which nothing is left.
 	Released string `json:"released,omitempty"`
-	// Gone names what was prepared and is there no more, though no attempt
-	// has come for it.
+	// Waits names the sandbox that the attempt of Record has left for the next
+	// one of its kind and run.
+	Waits string `json:"waits,omitempty"`
+	// Gone names a sandbox that has waited and is there no more, though no
+	// attempt has come for it.
 	Gone string `json:"gone,omitempty"`
 	// Ready says that a server which has just come knows everything now, and
 	// Version which shim it talks to.

@@ -97,43 +97,6 @@ func (s Stage) UnmountOwn() (err error) {
 	return err
 }
 
-// MountInto shows what is one attempt's own in a sealed sandbox that is there
-// already, by a descriptor of its mount namespace. After ErrStranded the thread
-// is in it, and must not be used again.
-func (s Stage) MountInto(sandbox int) error {
-	here, err := os.Open("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return err
-	}
-	defer here.Close()
-	trees := make([]int, len(s.Own))
-	for i, p := range s.Own {
-		if trees[i], err = unix.OpenTree(unix.AT_FDCWD, p.From, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
-			return &os.PathError{Op: "open_tree", Path: p.From, Err: err}
-		}
-		defer unix.Close(trees[i])
-		if err := unix.MountSetattr(trees[i], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.restrictions()}); err != nil {
-			return &os.PathError{Op: "mount_setattr", Path: p.From, Err: err}
-		}
-	}
-	if err := unix.Setns(sandbox, unix.CLONE_NEWNS); err != nil {
-		return os.NewSyscallError("setns", err)
-	}
-	for i, p := range s.Own {
-		if moved := unix.MoveMount(trees[i], "", unix.AT_FDCWD, "/"+p.Name, unix.MOVE_MOUNT_F_EMPTY_PATH); moved != nil {
-			err = &os.PathError{Op: "move_mount", Path: p.From, Err: moved}
-			break
-		}
-	}
-	if unix.Setns(int(here.Fd()), unix.CLONE_NEWNS) != nil {
-		return ErrCannotReturn
-	}
-	return err
-}
-
-// ErrCannotReturn says that a thread could not get back to where it was.
-var ErrCannotReturn = errors.New("a thread cannot leave a sandbox")
-
 // restrictions is what a mount of the part must not allow.
 func (p Part) restrictions() uint64 {
 	switch p.Kind {
