@@ -3,11 +3,38 @@
 package guarded
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 )
 
-var parameterUse = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)
+var (
+	inCommands    = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)
+	inExpressions = regexp.MustCompile(`\bparams\b(?:\.([A-Za-z_][A-Za-z0-9_]*))?`)
+)
+
+// mentioned are the parameters that a node depends on: by name in its command, its
+// variables and its expressions, or all of them where it takes them together.
+func mentioned(n map[string]json.RawMessage, all map[string]json.RawMessage) map[string]json.RawMessage {
+	found := map[string]json.RawMessage{}
+	for _, text := range []json.RawMessage{n["command"], n["env"]} {
+		if bytes.Contains(text, []byte("PARAMS_FILE")) {
+			return all
+		}
+		for _, m := range inCommands.FindAllSubmatch(text, -1) {
+			found[string(m[1])] = nil
+		}
+	}
+	for _, text := range []json.RawMessage{n["when"], n["scatter"]} {
+		for _, m := range inExpressions.FindAllSubmatch(text, -1) {
+			if m[1] == nil {
+				return all
+			}
+			found[string(m[1])] = nil
+		}
+	}
+	return found
+}
 
 // Text is the part of a definition that somebody who may not use the team's
 // secrets may not change, as a text to compare: the nodes that name secrets or
@@ -40,10 +67,8 @@ func Text(definition []byte) string {
 			delete(n, free)
 		}
 		guarded["node "+id] = n
-		for _, text := range []json.RawMessage{n["command"], n["env"]} {
-			for _, m := range parameterUse.FindAllSubmatch(text, -1) {
-				guarded["parameter "+string(m[1])] = d.Parameters[string(m[1])]
-			}
+		for name := range mentioned(n, d.Parameters) {
+			guarded["parameter "+name] = d.Parameters[name]
 		}
 		for _, e := range d.Edges {
 			if string(e["target"]) == id {

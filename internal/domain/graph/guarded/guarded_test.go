@@ -1,0 +1,87 @@
+package guarded
+
+import (
+	"strings"
+	"testing"
+)
+
+// steps are a definition around a node that uses a secret.
+func steps(node string) string {
+	return `{"parameters":{"host":{"type":"string","default":"a.org"},"other":{"type":"integer","default":1}},
+		"nodes":[{"id":"free","command":"true","position":{"x":1,"y":1}},{"id":"closed","secrets":["KEY"],` + node + `}],
+		"edges":[{"id":"e","source":"free","target":"closed"},{"id":"f","source":"closed","target":"free"}]}`
+}
+
+func TestWhatFeedsAStepWithSecretsIsGuarded(t *testing.T) {
+	t.Parallel()
+	plain := steps(`"command":"curl $PARAM_host"`)
+	host, other := `"default":"a.org"`, `"default":1`
+	for name, tt := range map[string]struct {
+		definition, from, to string
+		guarded              bool
+	}{
+		"its command":                        {plain, "curl", "wget", true},
+		"its secrets":                        {plain, `["KEY"]`, `["KEY","MORE"]`, true},
+		"no secrets any more":                {plain, `"secrets":["KEY"],`, ``, true},
+		"secrets of another":                 {plain, `"id":"free",`, `"id":"free","secrets":["KEY"],`, true},
+		"a connection of another":            {plain, `"id":"free",`, `"id":"free","connection":"conn_1",`, true},
+		"what comes into it":                 {plain, `"source":"free"`, `"source":"other"`, true},
+		"where its output goes":              {plain, `"target":"free"`, `"target":"other"`, false},
+		"a parameter of its command":         {plain, host, `"default":"evil.org"`, true},
+		"a parameter of its variables":       {steps(`"command":"x","env":{"URL":"$PARAM_host"}`), host, `"default":"evil.org"`, true},
+		"a parameter that it scatters over":  {steps(`"command":"curl $ITEM","scatter":{"over":"[params.host]"}`), host, `"default":"evil.org"`, true},
+		"a parameter of its condition":       {steps(`"command":"x","when":"params.other > 0"`), other, `"default":2`, true},
+		"one that no expression names":       {steps(`"command":"x","when":"params.other > 0"`), host, `"default":"evil.org"`, false},
+		"parameters that it takes together":  {steps(`"command":"x","when":"has(params .host)"`), host, `"default":"evil.org"`, true},
+		"parameters that it takes as a file": {steps(`"command":"curl -d @$PARAMS_FILE"`), other, `"default":2`, true},
+		"a file of them in its variables":    {steps(`"command":"x","env":{"F":"$PARAMS_FILE"}`), other, `"default":2`, true},
+		"a parameter of others":              {plain, other, `"default":2`, false},
+		"the command of others":              {plain, `"command":"true"`, `"command":"false"`, false},
+		"where nodes are drawn":              {plain, `"x":1`, `"x":2`, false},
+		"software of another":                {plain, `"id":"free",`, `"id":"free","environment":{"packages":["x"]},`, true},
+		"code for all":                       {plain, `{"parameters"`, `{"source":{"git":"https://a.org/x"},"parameters"`, true},
+		"an end of it":                       {plain, `"edges":[`, `"edges":`, true},
+	} {
+		changed := strings.Replace(tt.definition, tt.from, tt.to, 1)
+		if changed == tt.definition {
+			t.Fatalf("%s: nothing is changed", name)
+		}
+		if got := Text([]byte(tt.definition)) != Text([]byte(changed)); got != tt.guarded {
+			t.Errorf("%s: guarded is %v", name, got)
+		}
+	}
+}
+
+func TestWithoutSecretsNothingIsGuarded(t *testing.T) {
+	t.Parallel()
+	for _, definition := range []string{`{}`, `{"nodes":[]}`, `{"parameters":{"n":{}},"nodes":[{"id":"a","command":"$PARAM_n"}]}`} {
+		if got := Text([]byte(definition)); got != "" {
+			t.Errorf("%s guards %s", definition, got)
+		}
+	}
+	if Text([]byte(`{"nodes":{}}`)) == "" {
+		t.Error("what cannot be read is not guarded")
+	}
+}
+
+func TestUnknownSecretsAreListedWhereTheyAreNamed(t *testing.T) {
+	t.Parallel()
+	known := func(name string) bool { return name == "KEY" }
+	list := UnknownSecrets([]byte(`{"nodes":[{"secrets":["KEY"]},{},{"secrets":["KEY","KAY"]}]}`), known)
+	if len(list) != 1 || list[0].Path != "nodes[2].secrets[1]" || !strings.Contains(list[0].Message, "`KAY`") {
+		t.Errorf("%+v", list)
+	}
+	for _, definition := range []string{`{}`, `{"nodes":[{"secrets":["KEY"]}]}`, `{"nodes":[{"secrets":"KAY"}]}`, `{"secrets"`} {
+		if list := UnknownSecrets([]byte(definition), known); list != nil {
+			t.Errorf("%s: %+v", definition, list)
+		}
+	}
+	long := UnknownSecrets([]byte(`{"nodes":[{"secrets":["`+strings.Repeat("é", 10_000)+`"]}]}`), known)
+	if len(long) != 1 || len(long[0].Message) > 300 || !strings.Contains(long[0].Message, "é…`") {
+		t.Errorf("a long name: %+v", long)
+	}
+	many := UnknownSecrets([]byte(`{"nodes":[{"secrets":["x"`+strings.Repeat(`,"x"`, 10_000)+`]}]}`), known)
+	if len(many) != maxUnknown {
+		t.Errorf("of many, %d are listed", len(many))
+	}
+}
