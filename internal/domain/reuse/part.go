@@ -3,10 +3,13 @@ package reuse
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
 // Part is the definition of some tasks and all before them. Those before are
@@ -114,7 +117,10 @@ func (d drawing) with(nodes, edges []json.RawMessage, outputs map[string]any) ([
 	}
 	for field, marks := range map[string][]string{"parameters": {"PARAM_", "params."}, "inputs": {"inputs."}} {
 		var all map[string]json.RawMessage
-		if d.rest[field] != nil && json.Unmarshal(d.rest[field], &all) != nil {
+		if d.rest[field] == nil || json.Unmarshal(d.rest[field], &all) != nil {
+			continue
+		}
+		if field == "parameters" && strings.Contains(text.String(), pipeline.ParametersVariable) {
 			continue
 		}
 		for name := range all {
@@ -139,16 +145,17 @@ func mentions(text, name string, marks []string) bool {
 
 // outputsOf hands out what the nodes make, and nothing of those before them.
 func outputsOf(ids []string, d drawing) map[string]any {
-	outputs := map[string]any{}
+	outputs, from := map[string]any{}, map[string]bool{}
 	for _, id := range ids {
 		var n struct{ Outputs map[string]json.RawMessage }
-		if json.Unmarshal(d.nodes[id], &n) != nil {
+		if json.Unmarshal(d.nodes[id], &n) != nil || from[id] {
 			continue
 		}
-		for port := range n.Outputs {
+		from[id] = true
+		for _, port := range slices.Sorted(maps.Keys(n.Outputs)) {
 			name := port
-			if _, taken := outputs[name]; taken {
-				name = fmt.Sprintf("output_%d", len(outputs))
+			for i := len(outputs); outputs[name] != nil; i++ {
+				name = fmt.Sprintf("output_%d", i)
 			}
 			outputs[name] = map[string]string{"from": id + "." + port}
 		}
