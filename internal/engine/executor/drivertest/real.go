@@ -17,26 +17,20 @@ import (
 
 // RunReal holds a driver to the promises that only real processes can keep.
 func RunReal(t *testing.T, make Maker) {
-	for name, promise := range map[string]struct {
-		holds func(*testing.T, *Fixture)
-		long  string // why it is not held to it in a short test; empty: it is
-	}{
-		"a task that needs too much memory is told apart": {memory, ""},
-		"what a task uses is known while it runs":         {usage, ""},
-		"five thousand outputs are hashed":                {manyOutputs, ""},
-		"an output of two gigabytes is hashed":            {largeOutput, "it hashes 2 GB"},
-		"an input of two gigabytes arrives whole":         {largeInput, "it moves 2 GB"},
-		"a task that nobody renews ends":                  {abandoned, "it waits for a lease to end"},
-		"a renewed task goes on":                          {renewed, "it outlasts a lease"},
-		"a program that is not there is named":            {noProgram, ""},
-		"a command may be longer than a command line":     {longCommand, ""},
+	for name, promise := range map[string]func(*testing.T, *Fixture){
+		"a task that needs too much memory is told apart": memory,
+		"what a task uses is known while it runs":         usage,
+		"five thousand outputs are hashed":                manyOutputs,
+		"an output of two gigabytes is hashed":            largeOutput,
+		"an input of two gigabytes arrives whole":         largeInput,
+		"a task that nobody renews ends":                  abandoned,
+		"a renewed task goes on":                          renewed,
+		"a program that is not there is named":            noProgram,
+		"a command may be longer than a command line":     longCommand,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && promise.long != "" {
-				t.Skip(promise.long)
-			}
 			t.Parallel()
-			promise.holds(t, NewFixture(t, make))
+			promise(t, NewFixture(t, make))
 		})
 	}
 }
@@ -89,6 +83,9 @@ func manyOutputs(t *testing.T, b *Fixture) {
 const twoGB = "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51"
 
 func largeOutput(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it hashes 2 GB")
+	}
 	s := b.Spec(t, "truncate -s 2G large")
 	s.Outputs = []executor.OutputPattern{{Port: "large", Path: "large"}}
 	seen := b.Do(t, s)
@@ -100,6 +97,9 @@ func largeOutput(t *testing.T, b *Fixture) {
 
 // largeInput is read where the command finds it, and cannot have been cut short.
 func largeInput(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it moves 2 GB")
+	}
 	caps, err := b.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -130,12 +130,18 @@ func largeInput(t *testing.T, b *Fixture) {
 }
 
 func abandoned(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it waits for a lease to end")
+	}
 	s := b.Spec(t, "sleep 600")
 	s.AbandonAfter = 10 * time.Second
 	b.want(t, b.Do(t, s), executor.Abandoned)
 }
 
 func renewed(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it outlasts a lease")
+	}
 	keeper, ok := b.Driver.(executor.Renewer)
 	if !ok {
 		t.Fatal("the driver renews nothing")

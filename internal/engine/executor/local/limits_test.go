@@ -158,6 +158,9 @@ func TestALogIsBounded(t *testing.T) {
 }
 
 func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for a lease to end")
+	}
 	t.Parallel()
 	for name, maker := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +330,11 @@ func TestAStopIsNeverLost(t *testing.T) {
 	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
 	})
-	for i := range 30 {
+	tries := 30
+	if testing.Short() {
+		tries = 5
+	}
+	for i := range tries {
 		first, second := b.Submit(t, b.Spec(t, "true")), b.Submit(t, b.Spec(t, "sleep 600"))
 		for range i * 1000 { // a moment longer each time
 			if seen, _ := b.Find(t, first); seen.Phase.Final() {

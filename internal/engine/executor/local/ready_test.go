@@ -151,6 +151,9 @@ func kill(t *testing.T, pid string) {
 }
 
 func TestASandboxThatNobodyComesForGoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits until a sandbox has had its time")
+	}
 	t.Parallel()
 	b := newReadyBench(t)
 	b.awaitSandboxes(t, 0)

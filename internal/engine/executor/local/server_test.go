@@ -223,6 +223,9 @@ func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
 // A paused shim is waited for, as long as the server is wanted; nothing is
 // started beside it, and its task is found when it goes on.
 func TestAPausedShimIsWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits until the server complains")
+	}
 	t.Parallel()
 	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
