@@ -124,12 +124,9 @@ test-nextflow: shim ## Launch a pipeline with the real Nextflow; fetching that t
 	scripts/setup nextflow
 	scripts/with-nextflow go test -vet=off -count=1 -timeout 10m -run TestARealNextflow ./cmd/millrace
 
-# Modules come before: beside the cluster there is no network but its own.
-test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
+test-engines: shim ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
-	go list -deps -test ./internal/engine/executor/kubernetes ./cmd/millrace >/dev/null
-	go -C tools/deploy list -deps -test ./... >/dev/null
-	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace && go -C tools/deploy test -count=1 -run Cluster ./...'
+	scripts/test-engines
 
 # All runs of the mixture, where make test and make test-engines have some of them.
 MIXED ?= 300

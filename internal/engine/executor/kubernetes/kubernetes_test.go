@@ -290,8 +290,14 @@ func fixture(t *testing.T) (*drivertest.Fixture, *site) {
 func TestKubernetesIsADriver(t *testing.T) {
 	t.Parallel()
 	cluster(t)
-	t.Run("promises", func(t *testing.T) { drivertest.Run(t, sites()) })
-	t.Run("of real processes", func(t *testing.T) { drivertest.RunReal(t, sites()) })
+	t.Run("promises", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, sites())
+	})
+	t.Run("of real processes", func(t *testing.T) {
+		t.Parallel()
+		drivertest.RunReal(t, sites())
+	})
 }
 
 // control ends or starts a daemon of the cluster.
