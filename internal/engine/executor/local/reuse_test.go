@@ -59,7 +59,7 @@ func (b *readyBench) isThere(t *testing.T, sandbox string) bool {
 
 // What a task finds in any sandbox that is new.
 const (
-	lookAgain = "ls -A /work /tmp /run /dev/shm /inputs /environment /dev/pts; stat -c '%a %u %g' /run /dev/shm; ps -A -o pid= | wc -l; ulimit -a | cksum; nice; cat /proc/sysvipc/* | wc -l; " +
+	lookAgain = "ls -A /work /tmp /run /dev/shm /inputs /environment /dev/pts; stat -c '%a %u %g' /run /dev/shm; set -- /proc/[0-9]*; echo $#; ulimit -a | cksum; nice; cat /proc/sysvipc/* | wc -l; " +
 		`grep -E "Sig(Blk|Ign|Cgt|Pnd)|ShdPnd|Cpus_allowed:" /proc/self/status; cat /proc/self/timerslack_ns /proc/self/oom_score_adj; ` +
 		`awk '{ print $5, $6, $9 }' /proc/self/mountinfo | sort; ls -l /proc/self/fd | wc -l; perl -e 'use Fcntl; print fcntl($_, F_GETFL, 0), "\n" for *STDIN, *STDOUT, *STDERR'`
 )
@@ -80,25 +80,33 @@ func TestASandboxServesTheNextTaskOfItsRun(t *testing.T) {
 		"its own limits":         "ulimit -n 20; ulimit -s 1000; renice 5 -p $$ > /dev/null; umask 777",
 		"settings of streams":    "perl -e 'use Fcntl; fcntl($_, F_SETFL, O_NONBLOCK | O_APPEND) or die $! for *STDIN, *STDOUT, *STDERR'",
 		"memory that it returns": "perl -e '$i = shmget(0, 4096, 0600) // die $!; shmctl($i, 0, 0) or die $!'",
-		"a long command":         "true" + strings.Repeat(" #", 100_000) + "\n",
+		"a command in a file":    "true " + strings.Repeat("#", 50_000) + "\n",
 		"a socket that it binds": `perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "/tmp/s", Listen => 1) or die $!; IO::Socket::UNIX->new(Local => "\0s", Listen => 1) or die $!'`,
 		"signals for the first":  "for i in $(seq 64); do kill -$i 1 || true; done 2> /dev/null",
 	} {
 		t.Run(name, func(t *testing.T) {
-			long := len(command) > 64<<10
-			_, sandbox, kept := b.runIn(t, b.next(t, command))
-			if kept == long {
-				t.Fatalf("its sandbox is still there: %v", kept)
-			}
-			got, next, _ := b.runIn(t, b.next(t, lookAgain))
-			if (next == sandbox) == long {
-				t.Errorf("the next one is in %s, after %s", next, sandbox)
-			}
-			if got != asNew {
-				t.Errorf("the next one finds\n%s\nbut in a new sandbox\n%s", got, asNew)
-			}
+			b.untilServedTwice(t, func() bool {
+				_, sandbox, kept := b.runIn(t, b.next(t, command))
+				got, next, _ := b.runIn(t, b.next(t, lookAgain))
+				if got != asNew {
+					t.Errorf("the next one finds\n%s\nbut in a new sandbox\n%s", got, asNew)
+				}
+				return kept && next == sandbox
+			})
 		})
 	}
+}
+
+// untilServedTwice tries until a sandbox has served two tasks. On a busy machine
+// the second can come when the sandbox has gone.
+func (b *readyBench) untilServedTwice(t *testing.T, try func() bool) {
+	t.Helper()
+	for range 10 {
+		if try() {
+			return
+		}
+	}
+	t.Error("no sandbox served the next task")
 }
 
 func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
@@ -125,6 +133,7 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 		"that of the whole user":   "renice 3 -u 1000 > /dev/null",
 		"its scheduling":           "chrt --batch -p 0 1",
 		"its priority for files":   "ionice -c 3 -p 1",
+		"a very long command":      "true " + strings.Repeat("#", 100_000) + "\n",
 		"something on the network": "echo x > /dev/udp/127.0.0.1/9",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,21 +219,24 @@ func TestASandboxServesNoOtherRun(t *testing.T) {
 func TestATaskFindsItsOwnFoldersInASandboxThatServedOthers(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
-	_, first, _ := b.runIn(t, b.next(t, ""))
-	staged := b.next(t, "cat /inputs/x; touch /inputs/y 2> /dev/null || echo closed; echo made > out")
-	staged.Staged = true
-	staged.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
-	if err := os.MkdirAll(staged.Places().Inputs, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	place(t, filepath.Join(staged.Places().Inputs, "x"), "mine\n", 0o644)
-	log, second, kept := b.runIn(t, staged)
-	if log != "mine\nclosed\n" || second != first || !kept {
-		t.Errorf("it finds %q, in %s after %s, kept: %v", log, second, first, kept)
-	}
-	if log, third, _ := b.runIn(t, b.next(t, "ls -A /inputs /work")); log != "/inputs:\n\n/work:\n" || third != first {
-		t.Errorf("the next one finds %q, in %s after %s", log, third, first)
-	}
+	b.untilServedTwice(t, func() bool {
+		staged := b.next(t, "cat /inputs/x; touch /inputs/y 2> /dev/null || echo closed; echo made > out")
+		staged.Staged = true
+		staged.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
+		if err := os.MkdirAll(staged.Places().Inputs, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		place(t, filepath.Join(staged.Places().Inputs, "x"), "mine\n", 0o644)
+		log, first, _ := b.runIn(t, staged)
+		if log != "mine\nclosed\n" {
+			t.Errorf("it finds %q", log)
+		}
+		log, second, _ := b.runIn(t, b.next(t, "ls -A /inputs /work"))
+		if log != "/inputs:\n\n/work:\n" {
+			t.Errorf("the next one finds %q", log)
+		}
+		return second == first
+	})
 }
 
 func TestWhatATaskUsedIsNotOnTheBillOfTheNext(t *testing.T) {
@@ -240,14 +252,17 @@ func TestWhatATaskUsedIsNotOnTheBillOfTheNext(t *testing.T) {
 		return seen.Exit, b.Log(t, h, 0)
 	}
 	burn := `perl -e '$x = "x" x 100_000_000; while ((times)[0] < 1) { $i++ for 1..100_000 }'`
-	large, first := use(burn + " & wait; " + burn + " &\nwait")
-	if large.CPUTime < 2*time.Second || large.MaxRSS < 100_000_000 {
-		t.Errorf("the first used %s and %d bytes", large.CPUTime, large.MaxRSS)
-	}
-	small, second := use("true")
-	if small.CPUTime > time.Second || small.MaxRSS > 50_000_000 || first != second {
-		t.Errorf("the next one, in %s after %s, used %s and %d bytes", second, first, small.CPUTime, small.MaxRSS)
-	}
+	b.untilServedTwice(t, func() bool {
+		large, first := use(burn + " & wait; " + burn + " &\nwait")
+		if large.CPUTime < 2*time.Second || large.MaxRSS < 100_000_000 {
+			t.Errorf("the first used %s and %d bytes", large.CPUTime, large.MaxRSS)
+		}
+		small, second := use("true")
+		if small.CPUTime > time.Second || small.MaxRSS > 50_000_000 {
+			t.Errorf("the next one, in %s after %s, used %s and %d bytes", second, first, small.CPUTime, small.MaxRSS)
+		}
+		return first == second
+	})
 }
 
 // How a task ended is said on a socket that it must not have.

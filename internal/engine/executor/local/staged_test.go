@@ -72,6 +72,21 @@ func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
 	}
 }
 
+// The first process is there before the task's folders are.
+func TestAPathMayBeginInTheWorkingFolder(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, boxed)
+	s := b.Spec(t, "ignored")
+	s.Interpreter, s.Env = "own", map[string]string{"PATH": "bin:/usr/bin:/bin"}
+	if err := os.Mkdir(filepath.Join(s.Work(), "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(s.Work(), "bin", "own"), "#!/bin/sh\necho found\n", 0o755)
+	if got := probe(t, b, s); got != "found\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // Values of a path decide whether the host's program is the one of the sandbox.
 func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
 	t.Parallel()

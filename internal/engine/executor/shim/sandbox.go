@@ -173,9 +173,11 @@ func (p *runningSandbox) enter() error {
 	if err != nil {
 		return err
 	}
-	if p.inside, err = stage.Enter(first); err != nil {
+	inside, err := stage.Enter(first)
+	if err != nil {
 		return err
 	}
+	p.inside = inside
 	// As long as it is a child of bubblewrap, the number is no other's.
 	if again, err := p.firstProcess(); err != nil || again != first {
 		return errors.Join(err, errSandboxGone)

@@ -118,6 +118,9 @@ func (o Order) program() (string, error) {
 			continue
 		}
 		for _, dir := range filepath.SplitList(path) {
+			if !filepath.IsAbs(dir) { // this process was there before the folder was
+				dir = filepath.Join(WorkPath, dir)
+			}
 			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				return found, nil
 			}

@@ -16,6 +16,7 @@ type Inside struct {
 	mounts  *os.File // of the sandbox
 	queues  int      // its message queues, which nothing else lists; -1 where the kernel has none
 	folders []freshFolder
+	once    bool // what is left in it could not be seen, so it serves nobody else
 }
 
 // freshFolder is a file system in memory that bubblewrap has made for a sandbox.
@@ -48,10 +49,14 @@ func Enter(process string) (_ *Inside, err error) {
 	if in.mounts, err = os.Open(process + "/ns/mnt"); err != nil {
 		return nil, err
 	}
-	if in.queues, err = messageQueues(process); err != nil {
+	if in.queues, err = messageQueues(process); err == nil {
+		err = in.visit(in.openFolders)
+	}
+	in.once = err != nil
+	if errors.Is(err, ErrCannotReturn) {
 		return nil, err
 	}
-	return in, in.visit(in.openFolders)
+	return in, nil
 }
 
 // Close forgets the sandbox.
@@ -121,7 +126,7 @@ func (in *Inside) Mount(own []Part) error {
 // ended. An error says that the sandbox is not as it was before, and must not
 // serve another one.
 func (in *Inside) Restore(own []Part) error {
-	if in.queues >= 0 && !emptyFolder(in.queues) {
+	if in.once || in.queues >= 0 && !emptyFolder(in.queues) {
 		return errChanged
 	}
 	for _, f := range in.folders {
