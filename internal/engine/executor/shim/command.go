@@ -56,6 +56,7 @@ type command struct {
 	outsideGroup bool // could not join its group
 
 	waiting bool              // the first process has said so
+	silent  bool              // it will say nothing more
 	end     *firstprocess.End // of the last order; nil until the first process says so
 
 	exited bool // guarded by all, like what follows until it is set

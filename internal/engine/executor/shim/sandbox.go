@@ -219,8 +219,9 @@ func (c *command) readEnd() {
 	text := make([]byte, firstprocess.EndLength)
 	n, _, err := unix.Recvfrom(c.orderSocket, text, unix.MSG_DONTWAIT)
 	if err == nil {
-		c.end, _ = firstprocess.DecodeEnd(text[:max(0, n)])
+		c.end, err = firstprocess.DecodeEnd(text[:max(0, n)])
 	}
+	c.silent = err != nil && err != unix.EAGAIN && err != unix.EINTR // its end follows
 }
 
 // restore makes the sandbox ready for the next attempt, on its thread, and

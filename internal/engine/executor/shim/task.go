@@ -253,6 +253,9 @@ func (t *task) wait(c *command, most time.Duration) {
 	}
 	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
 	ready = append(ready, unix.PollFd{Fd: int32(c.orderSocket), Events: unix.POLLIN})
+	if c.silent {
+		ready[1].Fd = -1
+	}
 	for _, s := range t.log.streams {
 		ready = append(ready, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 	}

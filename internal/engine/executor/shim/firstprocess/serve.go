@@ -84,7 +84,7 @@ func readOrder() ([]byte, error) {
 // killOthers ends what the command has left, and returns when this process is
 // the only one of the sandbox: all others are below it.
 func killOthers(used *syscall.Rusage) {
-	for options := unix.WNOHANG; ; options = 0 {
+	for options := unix.WNOHANG; ; {
 		var one syscall.Rusage
 		pid, err := syscall.Wait4(-1, nil, options|unix.WALL, &one)
 		switch {
@@ -92,8 +92,11 @@ func killOthers(used *syscall.Rusage) {
 			return
 		case err == nil && pid > 0:
 			addUsage(used, one)
+			options = unix.WNOHANG
+		default: // there are some, and none has ended
+			_ = unix.Kill(-1, unix.SIGKILL)
+			options = 0
 		}
-		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
 
