@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -24,7 +25,7 @@ func Name(varied []string, values map[string]json.RawMessage, most int) string {
 		parts[i] = name + "=" + text
 	}
 	name := strings.Map(func(r rune) rune {
-		if r < ' ' {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
@@ -42,6 +43,9 @@ func All(common []byte, vary map[string][]json.RawMessage, most int) ([]map[stri
 	if common != nil {
 		if err := json.Unmarshal(common, &base); err != nil {
 			return nil, err
+		}
+		if base == nil { // null: there are none
+			base = map[string]json.RawMessage{}
 		}
 	}
 	if len(vary) == 0 {
