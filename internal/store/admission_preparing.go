@@ -45,6 +45,20 @@ func writeLaunches(needs []admission.Need) string {
 	return strings.Join(engines, " ")
 }
 
+// launchable are all that writeLaunches may write of the engines that a worker has, as a list.
+func launchable(lacks []pipeline.Engine) string {
+	sets := []string{""}
+	for _, e := range slices.Sorted(slices.Values(pipeline.Engines)) {
+		if slices.Contains(lacks, e) {
+			continue
+		}
+		for _, set := range sets[:len(sets):len(sets)] {
+			sets = append(sets, strings.TrimSpace(set+" "+string(e)))
+		}
+	}
+	return `'` + strings.Join(sets, `', '`) + `'`
+}
+
 // launches finds runs that launch a pipeline of an engine, by what writeNeeds wrote
 // of it. A reference in there cannot look like that: its quotes are escaped.
 func launches(e pipeline.Engine) string {

@@ -78,9 +78,8 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 	if c.Orphans {
 		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 	}
-	ofEngines, able := "", ""
+	able := ""
 	for _, e := range c.Lacks {
-		ofEngines += ` AND ' ' || launches || ' ' NOT LIKE '% ` + string(e) + ` %'`
 		able += ` AND NOT ` + launches(e) // for runs that were queued by a program that wrote no launches
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
@@ -95,7 +94,7 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			SELECT executor, (SELECT MIN(r.launches) FROM runs r WHERE r.status = 'queued' AND r.executor = executors.executor) FROM executors WHERE `+whose+`
 			UNION ALL SELECT executor, (SELECT MIN(r.launches) FROM runs r WHERE r.status = 'queued' AND r.executor = engines.executor AND r.launches > engines.launches) FROM engines WHERE launches IS NOT NULL
 		), lines (of_executor, of_launches, of_team) AS (
-			SELECT executor, launches, (SELECT MIN(r.team_id) FROM runs r WHERE r.status = 'queued' AND r.executor = engines.executor AND r.launches = engines.launches) FROM engines WHERE launches IS NOT NULL`+ofEngines+`
+			SELECT executor, launches, '' FROM engines WHERE launches IN (`+launchable(c.Lacks)+`) -- before the first team
 			UNION ALL SELECT of_executor, of_launches, (SELECT MIN(team_id) FROM runs WHERE status = 'queued' AND executor = of_executor AND launches = of_launches AND team_id > of_team) FROM lines WHERE of_team IS NOT NULL
 		)
 		SELECT q.team_id, q.id, q.vcpu, q.ram_gb, q.gpu, q.passed, q.needs, CASE

@@ -134,7 +134,8 @@ func (db *DB) connectPostgres(ctx context.Context, o Options) error {
 	of := func(n int) *sql.DB {
 		pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 			// Not a parameter of the connection: poolers in between refuse those.
-			_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", cmp.Or(o.TransactionIdle, 10*time.Second).Milliseconds()))
+			// Compiling a query takes longer than any of ours.
+			_, err := c.Exec(ctx, fmt.Sprintf("SET jit = off; SET idle_in_transaction_session_timeout = %d", cmp.Or(o.TransactionIdle, 10*time.Second).Milliseconds()))
 			return err
 		}))
 		pool.SetMaxOpenConns(n)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 )
@@ -27,5 +28,22 @@ func TestATransactionThatStandsStillIsEnded(t *testing.T) {
 	})
 	if !IsUnavailable(err) {
 		t.Errorf("its commit: %v", err)
+	}
+}
+
+// PostgreSQL compiles what it takes for expensive, which takes longer than any query of
+// ours: some are estimated at far more rows than they read.
+func TestPostgresCompilesNoQuery(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), Options{URL: databases.Postgres(t), SecretKey: "a secret key for tests only"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, pool := range []*sql.DB{db.pool, db.leasing} {
+		var jit string
+		if err := pool.QueryRowContext(t.Context(), `SHOW jit`).Scan(&jit); err != nil || jit != "off" {
+			t.Errorf("jit is %s, %v", jit, err)
+		}
 	}
 }
