@@ -131,6 +131,7 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 		"a hard limit":             "prlimit --pid 1 --core=0:0 --stack=1000000:1000000",
 		"priority of the first":    "renice 5 -p 1 > /dev/null",
 		"that of the whole user":   "renice 3 -u 1000 > /dev/null",
+		"its processors":           "if [ $(nproc) -gt 1 ]; then taskset -p 1 1 > /dev/null; else touch /run/a; fi",
 		"its scheduling":           "chrt --batch -p 0 1",
 		"its priority for files":   "ionice -c 3 -p 1",
 		"a very long command":      "true " + strings.Repeat("#", 100_000) + "\n",
@@ -342,5 +343,35 @@ func TestASandboxThatItsServerDoesNotKnowGoes(t *testing.T) {
 	drivertest.Eventually(t, func() bool { return !b.isThere(t, sandbox) }, func() string { return "its sandbox is still there" })
 	if err := b.Release(context.WithoutCancel(t.Context()), h); err != nil {
 		t.Error(err)
+	}
+}
+
+// Every task finds its own folder, environment and log, however many sandboxes
+// serve them at the same time, and whatever some of them leave.
+func TestManyTasksInFewSandboxes(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	const tasks = 120
+	left := []string{"", "", "sleep 600 & ", "touch /dev/shm/$ITEM; ", "perl -e 'shmget(0, 4096, 0600) // die $!'; "}
+	handles := make([]executor.Handle, tasks)
+	end := func(i int) {
+		h, want := handles[i], "item-"+strconv.Itoa(i)+"\n"
+		if seen := b.End(t, h); seen.Reason != executor.ExitedZero || b.Log(t, h, 0) != want {
+			t.Errorf("task %d: %s, %q", i, seen.Reason, b.Log(t, h, 0))
+		}
+		if err := b.Release(t.Context(), h); err != nil {
+			t.Error(err)
+		}
+	}
+	const together = 6
+	for i := range tasks + together {
+		if i >= together {
+			end(i - together)
+		}
+		if i < tasks {
+			s := b.next(t, left[i%len(left)]+"ls /work /tmp /run /dev/shm | grep -vE '^(/|$)' | grep -v \"^$ITEM$\" || true; touch /tmp/x /work/$ITEM; echo $ITEM")
+			s.Env = map[string]string{"ITEM": "item-" + strconv.Itoa(i)}
+			handles[i] = b.Submit(t, s)
+		}
 	}
 }
