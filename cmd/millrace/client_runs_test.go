@@ -112,3 +112,16 @@ func moneyCommands(t *testing.T, s *server) {
 		typed{command: "estimate --compute 512x4096", prints: "^allowed +no$\n^reason +\\S+"},
 	)
 }
+
+func comparingCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "kim")
+	const twice = `{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id":"a","command":"mkdir p q; echo same > p/x.txt; echo $PARAM_n > q/x.txt","outputs":{"o":{"path":"*/x.txt","many":true}}}]}`
+	p.ran(twice, "ONE", "-p n=1")
+	p.ran(twice, "TWO", "-p n=2")
+	p.types(
+		typed{command: "runs compare ${ONE} ${TWO}", prints: "^parameter n +1 +2$\n^1 outputs are the same, 1 differ, 0 are only in A, 0 only in B.$"},
+		typed{command: "runs compare ${ONE} ${ONE}", prints: "^2 outputs are the same, 0 differ, 0 are only in A, 0 only in B.$"},
+		typed{command: "runs compare ${ONE} ${TWO} --json", prints: "\"same\": 1\n\"different\": 1\n\"definitionChanges\": \\[\\]"},
+		typed{command: "runs compare ${ONE}", status: 1, tells: `expected "<b>"`},
+	)
+}

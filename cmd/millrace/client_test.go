@@ -51,7 +51,7 @@ func TestTheClient(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *server){
 		"secrets": secretCommands, "schedules": scheduleCommands, "triggers": triggerCommands, "budgets": budgetCommands,
 		"service accounts": serviceAccountCommands, "webhooks": webhookCommands, "connections": connectionCommands,
-		"finding runs": findingCommands, "deleting runs": deletingCommands, "what a run made": crateCommands, "money": moneyCommands,
+		"finding runs": findingCommands, "deleting runs": deletingCommands, "what a run made": crateCommands, "comparing runs": comparingCommands, "money": moneyCommands,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

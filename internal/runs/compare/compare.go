@@ -227,6 +227,7 @@ func (s *Service) compareOutputs(ctx context.Context, c *Comparison) error {
 	type place struct {
 		node, port, name string
 		shard            int
+		nth              int // of those of one name, which lay in several folders
 	}
 	at := map[place]int{}
 	for i, r := range []runs.Run{c.A, c.B} {
@@ -234,8 +235,11 @@ func (s *Service) compareOutputs(ctx context.Context, c *Comparison) error {
 		if err != nil {
 			return err
 		}
+		seen := map[place]int{}
 		for _, o := range list {
-			p := place{o.Node, o.Port, o.Name, o.Shard}
+			p := place{node: o.Node, port: o.Port, name: o.Name, shard: o.Shard}
+			seen[p]++
+			p.nth = seen[p]
 			if _, there := at[p]; !there {
 				at[p] = len(c.Outputs)
 				c.Outputs = append(c.Outputs, ComparedOutput{Node: o.Node, Port: o.Port, Name: o.Name, Shard: o.Shard})
