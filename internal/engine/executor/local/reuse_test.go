@@ -175,6 +175,7 @@ func TestASandboxOfATaskThatMattersServesNobodyElse(t *testing.T) {
 		"with a secret": func(s *executor.Spec) {
 			s.Env, s.Secrets = map[string]string{"KEY": "of the team"}, []string{"of the team"}
 		},
+		"with a short one": func(s *executor.Spec) { s.Secrets = []string{"1234"} }, // too short to be masked
 		"with the network": func(s *executor.Spec) { s.Network = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,30 +241,55 @@ func TestATaskFindsItsOwnFoldersInASandboxThatServedOthers(t *testing.T) {
 	})
 }
 
+// Whatever way the next one ends: only a first process that lives on has counted
+// by task all the time.
 func TestWhatATaskUsedIsNotOnTheBillOfTheNext(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
-	use := func(command string) (*executor.Exit, string) {
-		t.Helper()
-		h := b.Submit(t, b.next(t, command+"\n"+showSandbox))
-		seen := b.End(t, h)
-		if seen.Reason != executor.ExitedZero {
-			t.Fatalf("%s: %s", seen.Reason, b.Log(t, h, 0))
-		}
-		return seen.Exit, b.Log(t, h, 0)
+	burn := `perl -e '$x = "x" x 100_000_000; while ((times)[0] < 0.5) { $i++ for 1..100_000 }'`
+	for name, command := range map[string]string{
+		"ends well":          "true",
+		"fails":              "exit 3",
+		"leaves something":   "perl -e 'shmget(0, 4096, 0600) // die $!'",
+		"has a long command": "true" + strings.Repeat(" #", 100_000),
+		"is stopped":         "trap '' TERM; echo up; sleep 600",
+		"is killed":          "kill -9 $$",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.untilServedTwice(t, func() bool {
+				first := b.next(t, showSandbox+" > name\n"+burn+" & wait; "+burn+" &\nwait")
+				if large := b.End(t, b.Submit(t, first)).Exit; large.CPUTime < time.Second || large.MaxRSS < 100_000_000 {
+					t.Errorf("the first used %s and %d bytes", large.CPUTime, large.MaxRSS)
+				}
+				second := b.next(t, showSandbox+" > name\n"+command)
+				h := b.Submit(t, second)
+				if strings.Contains(command, "up") {
+					b.AwaitLog(t, h, "up\n")
+					b.stopWhenMetered(t, h)
+				}
+				if small := b.End(t, h).Exit; small.CPUTime > time.Second/2 || small.MaxRSS > 50_000_000 {
+					t.Errorf("the next one used %s and %d bytes", small.CPUTime, small.MaxRSS)
+				}
+				return b.nameIn(t, first) == b.nameIn(t, second)
+			})
+		})
 	}
-	burn := `perl -e '$x = "x" x 100_000_000; while ((times)[0] < 1) { $i++ for 1..100_000 }'`
-	b.untilServedTwice(t, func() bool {
-		large, first := use(burn + " & wait; " + burn + " &\nwait")
-		if large.CPUTime < 2*time.Second || large.MaxRSS < 100_000_000 {
-			t.Errorf("the first used %s and %d bytes", large.CPUTime, large.MaxRSS)
-		}
-		small, second := use("true")
-		if small.CPUTime > time.Second || small.MaxRSS > 50_000_000 {
-			t.Errorf("the next one, in %s after %s, used %s and %d bytes", second, first, small.CPUTime, small.MaxRSS)
-		}
-		return first == second
-	})
+}
+
+// stopWhenMetered stops a task that does nothing, once it is known what it uses.
+func (b *readyBench) stopWhenMetered(t *testing.T, h executor.Handle) {
+	t.Helper()
+	var used executor.Usage
+	drivertest.Eventually(t, func() bool {
+		used, _ = b.Driver.(executor.Meter).Usage(t.Context(), h)
+		return !used.At.IsZero()
+	}, func() string { return "nothing is known about what it uses" })
+	if used.CPU > time.Second/2 {
+		t.Errorf("while it runs it has used %s", used.CPU)
+	}
+	if err := b.Stop(t.Context(), h, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // How a task ended is said on a socket that it must not have.

@@ -58,6 +58,7 @@ type command struct {
 	waiting bool              // the first process has said so
 	silent  bool              // it will say nothing more
 	end     *firstprocess.End // of the last order; nil until the first process says so
+	before  firstprocess.End  // of all orders before it, together
 
 	exited bool // guarded by all, like what follows until it is set
 	wait   syscall.WaitStatus
@@ -71,7 +72,11 @@ func newCommand(all *commands, on *thread) *command {
 
 // ended reports whether the command has ended: the process itself, or what the
 // first process of a sandbox has started.
-func (c *command) ended() bool { return c.end != nil || c.gone() }
+func (c *command) ended() bool { return c.waits() || c.gone() }
+
+// waits reports whether the command has ended well, and the first process of its
+// sandbox waits for the next.
+func (c *command) waits() bool { return c.end != nil && c.end.Waits }
 
 // gone reports whether the process itself has ended.
 func (c *command) gone() bool {
@@ -245,18 +250,22 @@ func memory(text []byte) (int, error) {
 	return fd, nil
 }
 
-// used is what the command has used, as far as the kernel says at its end.
+// used is what the command has used, as far as the kernel says at its end: of a
+// sandbox that was killed it says what all its commands have.
 func (c *command) used() (cpu time.Duration, maxRSS int64) {
 	if c.end != nil {
 		return c.end.CPU, c.end.MaxRSS
 	}
-	return c.cpu, c.maxRSS
+	if c.maxRSS > c.before.MaxRSS {
+		maxRSS = c.maxRSS
+	}
+	return max(0, c.cpu-c.before.CPU), maxRSS
 }
 
 // outcome is the status as a shell counts it. What stands around a command
 // counts like that as well, so that a signal can be read off its status.
 func (c *command) outcome(l Launch) (code, signal int) {
-	if c.end != nil {
+	if c.waits() {
 		return 0, 0
 	}
 	if c.wait.Signaled() {

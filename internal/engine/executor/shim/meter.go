@@ -21,7 +21,8 @@ type meter struct {
 	launch Launch
 	pid    int // of the command
 
-	cpu0, oom0 int64 // of the group, which has served others before
+	cpu0, oom0 int64         // of the group, which has served others before
+	before     time.Duration // that the sandbox has used for others before
 	peak       int64
 	sampled    time.Time
 	disk       *disk // nil without a limit
@@ -79,7 +80,7 @@ func (m *meter) usage(now time.Time) Usage {
 		sum.Memory += memory
 	}
 	if g.CPU == "" {
-		u.CPU = sum.CPU
+		u.CPU = max(0, sum.CPU-m.before)
 	}
 	if u.Memory == 0 {
 		u.Memory = sum.Memory

@@ -139,7 +139,10 @@ func (p *runningSandbox) sendOrder(l Launch, log *log) error {
 	if err := p.inside.Mount(l.Stage.Own); err != nil {
 		return err
 	}
-	p.c.end = nil
+	if p.c.end != nil {
+		p.c.before.Add(*p.c.end)
+		p.c.end = nil
+	}
 	if err := unix.Ftruncate(p.c.order, 0); err != nil {
 		return os.NewSyscallError("ftruncate", err)
 	}
@@ -218,10 +221,12 @@ func (p *runningSandbox) firstProcess() (string, error) {
 func (c *command) readEnd() {
 	text := make([]byte, firstprocess.EndLength)
 	n, _, err := unix.Recvfrom(c.orderSocket, text, unix.MSG_DONTWAIT)
-	if err == nil {
-		c.end, err = firstprocess.DecodeEnd(text[:max(0, n)])
+	switch {
+	case err == nil && n > 0:
+		c.end, _ = firstprocess.DecodeEnd(text[:n])
+	case err != unix.EAGAIN && err != unix.EINTR:
+		c.silent = true // its end follows
 	}
-	c.silent = err != nil && err != unix.EAGAIN && err != unix.EINTR // its end follows
 }
 
 // restore makes the sandbox ready for the next attempt, on its thread, and

@@ -19,7 +19,8 @@ type task struct {
 	shim    *shim
 	folder  Folder
 	launch  Launch
-	secrets *mask.Set // nil: none
+	secrets *mask.Set // nil: none that can be masked
+	secret  bool      // it knows a secret
 	log     *log
 	exit    Exit
 	meter   *meter
@@ -38,10 +39,10 @@ type task struct {
 
 func newTask(l Launch, s *shim) *task {
 	f := Folder(l.Folder)
-	secrets := mask.New(l.Secrets)
+	secrets, secret := mask.New(l.Secrets), len(l.Secrets) > 0
 	l.Secrets = nil
 	return &task{
-		shim: s, folder: f, launch: l, secrets: secrets, log: newLog(f, l.Log, secrets),
+		shim: s, folder: f, launch: l, secrets: secrets, secret: secret, log: newLog(f, l.Log, secrets),
 		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()},
 	}
 }
@@ -166,7 +167,7 @@ func (t *task) leaveSandbox(c *command) {
 // another may follow in its sandbox: not one that could reach others by the
 // network, nor one that knew a secret.
 func (t *task) mayKeep(c *command) bool {
-	return c.end != nil && t.launch.SandboxID != "" && t.launch.Net != "" && t.secrets == nil && !t.ending && !c.outsideGroup && !t.exit.OutOfDisk && !t.exit.OOM
+	return c.waits() && t.launch.SandboxID != "" && t.launch.Net != "" && !t.secret && !t.ending && !c.outsideGroup && !t.exit.OutOfDisk && !t.exit.OOM
 }
 
 // follow starts the command and returns when it has ended, and nothing of it is
@@ -177,7 +178,7 @@ func (t *task) follow(on *thread) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.meter.pid = c.pid
+	t.meter.pid, t.meter.before = c.pid, c.before.CPU
 	if c.outsideGroup {
 		t.launch.Cgroup = Cgroup{}
 		t.meter.launch.Cgroup = Cgroup{} // so that the meter holds the memory
@@ -314,6 +315,9 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 // fillExit fills in the exit record, once the log is complete: the error of a
 // sandbox is in it.
 func (t *task) fillExit(c *command) {
+	if c.end == nil && c.orderSocket >= 0 {
+		c.readEnd()
+	}
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.used()
 	t.meter.finish(&t.exit)

@@ -41,7 +41,8 @@ const (
 const (
 	Waiting = 'w' // the first process: there is nothing to do yet
 	Go      = 'g' // the shim: there is an order, and here are the command's streams
-	ended   = 'e' // the first process: its command has ended well, with what it used
+	ended   = 'e' // the first process: its command has ended well, with what it used, and it waits again
+	leaves  = 'l' // the first process: its command has ended, with what it used, and so will it
 )
 
 // The statuses of the first process itself.
@@ -134,26 +135,33 @@ func ReadStartResult(order int) (kind byte, reason string) {
 	return 0, "" // the order itself: nobody has read it
 }
 
-// End is how a command ended whose sandbox is still there.
+// End is what a command has used that has ended.
 type End struct {
 	CPU    time.Duration
 	MaxRSS int64 // bytes
+	Waits  bool  // it has ended well, and the first process waits for the next
+}
+
+// Add counts another command in.
+func (e *End) Add(one End) {
+	e.CPU += one.CPU
+	e.MaxRSS = max(e.MaxRSS, one.MaxRSS)
 }
 
 // EndLength is that of an End on the socket.
 const EndLength = 1 + 8 + 8
 
-func encodeEnd(used syscall.Rusage) []byte {
-	text := binary.BigEndian.AppendUint64([]byte{ended}, uint64(used.Utime.Nano()+used.Stime.Nano()))
+func encodeEnd(word byte, used syscall.Rusage) []byte {
+	text := binary.BigEndian.AppendUint64([]byte{word}, uint64(used.Utime.Nano()+used.Stime.Nano()))
 	return binary.BigEndian.AppendUint64(text, uint64(used.Maxrss<<10))
 }
 
 // DecodeEnd reads an End from the socket.
 func DecodeEnd(text []byte) (*End, error) {
-	if len(text) != EndLength || text[0] != ended {
+	if len(text) != EndLength || text[0] != ended && text[0] != leaves {
 		return nil, os.ErrInvalid
 	}
 	return &End{
-		CPU: time.Duration(binary.BigEndian.Uint64(text[1:])), MaxRSS: int64(binary.BigEndian.Uint64(text[9:])),
+		CPU: time.Duration(binary.BigEndian.Uint64(text[1:])), MaxRSS: int64(binary.BigEndian.Uint64(text[9:])), Waits: text[0] == ended,
 	}, nil
 }

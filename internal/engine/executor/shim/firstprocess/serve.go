@@ -36,15 +36,13 @@ func serveOrders() int {
 			return badArguments
 		}
 		status, used := o.execute(streams)
-		if status != 0 || len(order) > maxKeptOrder {
-			return status
-		}
 		killOthers(&used)
 		o.removeScript()
-		if hasSharedMemory() || !slices.Equal(atFirst, inheritedSettings()) {
-			return status
+		word := byte(ended)
+		if status != 0 || len(order) > maxKeptOrder || hasSharedMemory() || !slices.Equal(atFirst, inheritedSettings()) {
+			word = leaves
 		}
-		if _, err := unix.Write(SocketFD, encodeEnd(used)); err != nil {
+		if _, err := unix.Write(SocketFD, encodeEnd(word, used)); err != nil || word == leaves {
 			return status
 		}
 	}
