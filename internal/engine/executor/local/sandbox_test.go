@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -125,6 +126,22 @@ func lookAround(t *testing.T, b *drivertest.Fixture) {
 // mountsThatAre prints what an expression of awk makes of each line of mounts.
 func mountsThatAre(expression string) string {
 	return "awk '{ x = " + expression + "; if (x != \"\") print x }' /proc/self/mountinfo | sort"
+}
+
+// Scripts write to these names, and a user of its own must be able to open them.
+func TestATaskOpensItsStreamsByName(t *testing.T) {
+	t.Parallel()
+	for name, maker := range ways() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewFixture(t, maker)
+			got := strings.Fields(probe(t, b, b.Spec(t, "echo out > /dev/stdout; echo errors > /dev/stderr; echo more > /proc/self/fd/2")))
+			slices.Sort(got) // streams are read beside one another
+			if !slices.Equal(got, []string{"errors", "more", "out"}) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
 }
 
 func TestTheNetworkIsClosedUnlessAskedFor(t *testing.T) {

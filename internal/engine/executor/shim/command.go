@@ -141,7 +141,9 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 }
 
 // commandStreams are a command's first three descriptors, for the caller to close.
-func (l *log) commandStreams() (files []uintptr, err error) {
+// They belong to its user, if that is not 0, who may open them once more by a
+// name such as /dev/stderr.
+func (l *log) commandStreams(user uint32) (files []uintptr, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
@@ -153,6 +155,9 @@ func (l *log) commandStreams() (files []uintptr, err error) {
 			return files, err
 		}
 		files = append(files, uintptr(in))
+		if user != 0 {
+			_ = unix.Fchown(in, int(user), int(user))
+		}
 	}
 	return files, nil
 }
@@ -176,7 +181,7 @@ func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
 	if log == nil {
 		files, err = c.silentStreams()
 	} else {
-		files, err = log.commandStreams()
+		files, err = log.commandStreams(l.User)
 	}
 	if err != nil || l.Sandbox == nil {
 		return files, err

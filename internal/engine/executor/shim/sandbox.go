@@ -151,7 +151,7 @@ func (p *runningSandbox) sendOrder(l Launch, log *log) error {
 	}
 	// New ones for each: what a command sets on an open file is set for all who
 	// share it.
-	streams, err := log.commandStreams()
+	streams, err := log.commandStreams(l.User)
 	defer func() {
 		for _, fd := range streams {
 			unix.Close(int(fd))
