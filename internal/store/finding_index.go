@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -25,7 +26,14 @@ type runIndex struct {
 	// Words of a query are letters and digits alone.
 	and, not, quote, prefix string
 
-	put func(ctx context.Context, q querier, r runs.Run, words string) error
+	put func(ctx context.Context, q querier, list []indexedRun) error
+}
+
+// indexedRun is a run and the words that it is found by.
+type indexedRun struct {
+	id    ids.Run
+	team  ids.Team
+	words string
 }
 
 // indexQuery reads the index: the tables, what sorts as ids do, and the arguments
@@ -45,14 +53,19 @@ var sqliteRunIndex = runIndex{
 			WHERE run_words MATCH $12 AND run_words.rowid <= $13 AND run_words.rowid >= $14`, `run_words.rowid`, []any{query, searchKey(before), searchKey(from)},
 		}}
 	},
-	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
-		_, err := q.ExecContext(ctx, `
-			INSERT INTO run_search (key, run_id) VALUES (COALESCE((SELECT key + 1 FROM run_search WHERE key = $1), $1), $2)
-			ON CONFLICT (run_id) DO NOTHING`, searchKey(r.ID), r.ID)
-		if err == nil {
-			_, err = q.ExecContext(ctx, `INSERT OR REPLACE INTO run_words (rowid, words) SELECT key, $1 FROM run_search WHERE run_id = $2`, words, r.ID)
+	put: func(ctx context.Context, q querier, list []indexedRun) error {
+		for _, r := range list {
+			_, err := q.ExecContext(ctx, `
+				INSERT INTO run_search (key, run_id) VALUES (COALESCE((SELECT key + 1 FROM run_search WHERE key = $1), $1), $2)
+				ON CONFLICT (run_id) DO NOTHING`, searchKey(r.id), r.id)
+			if err == nil {
+				_, err = q.ExecContext(ctx, `INSERT OR REPLACE INTO run_words (rowid, words) SELECT key, $1 FROM run_search WHERE run_id = $2`, r.words, r.id)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	},
 }
 
@@ -81,11 +94,19 @@ var postgresRunIndex = runIndex{
 			WHERE EXISTS (SELECT 1 ` + inTime + ` OFFSET ` + newestRead + ` LIMIT 1) AND of_team = $1 AND run_id < $2 AND run_id >= $11` + runsOf, `f.run_id`, []any{query},
 		}}
 	},
-	put: func(ctx context.Context, q querier, r runs.Run, words string) error {
-		_, err := q.ExecContext(ctx, `
-			INSERT INTO run_search (run_id, of_team, words) VALUES ($1, $2, array_to_tsvector(string_to_array($3, ' ')))
-			ON CONFLICT (run_id) DO UPDATE SET words = excluded.words`, r.ID, r.Team, words)
-		return err
+	// Several in one statement: whoever writes to one of the runs waits meanwhile.
+	put: func(ctx context.Context, q querier, list []indexedRun) error {
+		return inChunks(list, func(some []indexedRun) error {
+			rows, args := make([]string, len(some)), []any{}
+			for i, r := range some {
+				rows[i] = fmt.Sprintf(`($%d, $%d, array_to_tsvector(string_to_array($%d, ' ')))`, len(args)+1, len(args)+2, len(args)+3)
+				args = append(args, r.id, r.team, r.words)
+			}
+			_, err := q.ExecContext(ctx, `
+				INSERT INTO run_search (run_id, of_team, words) VALUES `+strings.Join(rows, ", ")+`
+				ON CONFLICT (run_id) DO UPDATE SET words = excluded.words`, args...)
+			return err
+		})
 	},
 }
 
@@ -183,12 +204,13 @@ func (db *DB) IndexRuns(ctx context.Context) (done upkeep.Result, err error) {
 			return err
 		}
 		done = upkeep.Result{Done: len(list), More: len(list) == indexBatch}
-		keys := make([]ids.Run, len(list))
+		keys, indexed := make([]ids.Run, len(list)), make([]indexedRun, len(list))
 		for i, r := range list {
 			keys[i] = r.ID
-			if err := tx.dialect.runIndex.put(ctx, tx.q, r, strings.Join(append(filterWords(r.Team, r.Workflow, r.Starter.ID, r.Status), finding.Words(r)...), " ")); err != nil {
-				return err
-			}
+			indexed[i] = indexedRun{r.ID, r.Team, strings.Join(append(filterWords(r.Team, r.Workflow, r.Starter.ID, r.Status), finding.Words(r)...), " ")}
+		}
+		if err := tx.dialect.runIndex.put(ctx, tx.q, indexed); err != nil {
+			return err
 		}
 		return inChunks(keys, func(some []ids.Run) error {
 			_, err := tx.changed(ctx, `UPDATE runs SET `+nowIndexed+` WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)

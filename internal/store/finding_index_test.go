@@ -296,7 +296,7 @@ func TestWhatAnOlderProgramIndexedIsIndexedAnew(t *testing.T) {
 		older := func() {
 			t.Helper()
 			err := db.inTx(ctx, func(tx *DB) error {
-				return tx.dialect.runIndex.put(ctx, tx.q, r, filterWord("", string(team))+" older")
+				return tx.dialect.runIndex.put(ctx, tx.q, []indexedRun{{r.ID, team, filterWord("", string(team)) + " older"}})
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -136,15 +136,16 @@ func (in *installation) reportGrowth(before map[string]int) error {
 	return nil
 }
 
-// clones are queued runs like the newest one of each team, behind all others. Ids
-// differ between lengths, each twice the one before at least.
+// clones are queued runs like the newest one of each team, behind all others, which
+// nobody has to read into the index for words. Ids differ between lengths, each twice the
+// one before at least.
 func clones(n int) string {
 	return fmt.Sprintf(`INSERT /* scaleload */ INTO runs SELECT copied.* FROM (
 			SELECT to_jsonb(r) AS run, %[1]d + row_number() OVER () AS at FROM
 				(SELECT DISTINCT ON (team_id) * FROM runs WHERE status = 'queued' ORDER BY team_id, id DESC) r
 				CROSS JOIN generate_series(0, %[1]d / (SELECT count(DISTINCT team_id) FROM runs WHERE status = 'queued'))
 			LIMIT %[1]d
-		) lines CROSS JOIN LATERAL jsonb_populate_record(NULL::runs, run || jsonb_build_object('id', 'run_z' || lpad(at::text, 31, '0'), 'number', 1000000 + at)) copied;
+		) lines CROSS JOIN LATERAL jsonb_populate_record(NULL::runs, run || jsonb_build_object('id', 'run_z' || lpad(at::text, 31, '0'), 'number', 1000000 + at, 'search_due', false, 'search_version', 1)) copied;
 		INSERT INTO run_events (run_id, seq, type, at, message) SELECT id, 1, 'run_queued', created_at, 'the run waits for its turn' FROM runs WHERE id LIKE 'run_z%%' AND status = 'queued';
 		ANALYZE runs`, n)
 }
