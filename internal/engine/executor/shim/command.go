@@ -141,8 +141,7 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 }
 
 // commandStreams are a command's first three descriptors, for the caller to close.
-// They belong to its user, if that is not 0, who may open them once more by a
-// name such as /dev/stderr.
+// They are its user's, who may open them again by a name such as /dev/stderr.
 func (l *log) commandStreams(user uint32) (files []uintptr, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -155,9 +154,7 @@ func (l *log) commandStreams(user uint32) (files []uintptr, err error) {
 			return files, err
 		}
 		files = append(files, uintptr(in))
-		if user != 0 {
-			_ = unix.Fchown(in, int(user), int(user))
-		}
+		_ = unix.Fchown(in, int(user), int(user))
 	}
 	return files, nil
 }
