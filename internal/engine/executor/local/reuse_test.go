@@ -115,6 +115,10 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 	asNew := probe(t, b.Fixture, b.Spec(t, lookAgain)) // of another run
 	xattr := `perl -e '($p, $n, $v) = ("/dev/shm", "user.left", "x"); syscall(` + strconv.Itoa(unix.SYS_SETXATTR) + `, $p, $n, $v, 1, 0) == 0 or $!{EOPNOTSUPP} && mkdir "/dev/shm/x" or die $!'`
 	flags := `perl -e 'open(D, "<", "/run") or die $!; $f = pack("L", 0x40); ioctl(D, ` + strconv.Itoa(unix.FS_IOC_SETFLAGS) + `, $f) or $!{ENOTTY} && mkdir "/run/x" or die $!'`
+	access := `perl -e '($p, $n) = ("/run", "system.posix_acl_default"); $v = pack("LSSlSSlSSl", 2, 1, 7, -1, 4, 5, -1, 32, 5, -1);` +
+		` syscall(` + strconv.Itoa(unix.SYS_SETXATTR) + `, $p, $n, $v, length($v), 0) == 0 or $!{EOPNOTSUPP} && mkdir "/run/x" or die $!'`
+	label := `perl -MSocket -e 'socket(my $s, AF_INET6, SOCK_DGRAM, 0) or do { mkdir "/run/x" or die $!; exit };` +
+		` setsockopt($s, 41, 32, pack("x15CNCCSSSx4", 1, 77, 0, 255, 1, 60, 60)) or die $!'`
 	queue := `perl -e '$n = "left"; syscall(` + strconv.Itoa(unix.SYS_MQ_OPEN) + `, $n, 0102, 0600, 0) >= 0 or die $!'`
 	for name, command := range map[string]string{
 		"a file in /run":           "touch /run/a",
@@ -122,6 +126,8 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 		"a folder":                 "mkdir /run/millrace",
 		"another mode":             "chmod 700 /dev/shm",
 		"an attribute":             xattr,
+		"an access list":           access,
+		"a label of IPv6":          label,
 		"a flag":                   flags,
 		"shared memory":            "perl -e 'shmget(0, 4096, 0600) // die $!'",
 		"semaphores":               "perl -e 'semget(0, 1, 0600) // die $!'",
@@ -325,6 +331,12 @@ func TestATaskCannotChangeWhatTheKernelShowsOfTheFirstProcess(t *testing.T) {
 			}
 		})
 	}
+	t.Run("nor a setting of the kernel", func(t *testing.T) {
+		open := "find /proc/sys -type f -writable ! -name ns_last_pid 2> /dev/null || true; (echo 99 > /proc/sys/kernel/ns_last_pid) 2> /dev/null || echo refused"
+		if got := probe(t, b.Fixture, b.next(t, open)); got != "refused\n" {
+			t.Errorf("it can write %q", got)
+		}
+	})
 	b.quick(t)
 }
 

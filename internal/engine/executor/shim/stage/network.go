@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -38,7 +40,14 @@ func NetworkUnused() bool {
 	}
 	_, after, found := strings.Cut(string(text), "lo:")
 	received, _, _ := strings.Cut(strings.TrimSpace(after), " ")
-	return found && received == "0" && strings.Count(string(text), ":") == 1
+	return found && received == "0" && strings.Count(string(text), ":") == 1 && !hasFlowLabels()
+}
+
+// hasFlowLabels reports whether there are labels of IPv6, which can be kept for
+// a minute after the socket that asked for them, and without any packet.
+func hasFlowLabels() bool {
+	text, err := rawfile.Read("/proc/thread-self/net/ip6_flowlabel")
+	return !errors.Is(err, fs.ErrNotExist) && (err != nil || strings.Count(string(text), "\n") != 1)
 }
 
 // UnixSockets counts the Unix sockets in this thread's network namespace. Those
