@@ -139,6 +139,7 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 		"that of the whole user":   "renice 3 -u 1000 > /dev/null",
 		"its processors":           "if [ $(nproc) -gt 1 ]; then taskset -p 1 1 > /dev/null; else touch /run/a; fi",
 		"its scheduling":           "chrt --batch -p 0 1",
+		"that of another thread":   "for i in $(ls /proc/1/task); do [ $i = 1 ] || renice 5 -p $i > /dev/null; done",
 		"its priority for files":   "ionice -c 3 -p 1",
 		"a very long command":      "true " + strings.Repeat("#", 100_000) + "\n",
 		"something on the network": "echo x > /dev/udp/127.0.0.1/9",

@@ -233,10 +233,7 @@ func (c *command) readEnd() {
 // reports whether that cannot tell it from a new one. All processes of the
 // attempt have ended.
 func (p *runningSandbox) restore(l Launch) bool {
-	if p.served >= maxServed || time.Since(p.on.staged) >= stageAge || !stage.NetworkUnused() {
-		return false
-	}
-	if sockets, err := stage.UnixSockets(); err != nil || sockets != p.sockets {
+	if p.served >= maxServed || time.Since(p.on.staged) >= stageAge || !stage.NetworkUnused(p.sockets) {
 		return false
 	}
 	err := p.inside.Restore(l.Stage.Own)

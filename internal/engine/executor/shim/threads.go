@@ -140,7 +140,7 @@ func (t *thread) leave(l Launch) {
 		return
 	}
 	t.ownMounted = false
-	if t.net != "" && !stage.NetworkUnused() {
+	if t.net != "" && !stage.NetworkUnused(0) {
 		t.net = netUsed
 	}
 	t.unusable = false

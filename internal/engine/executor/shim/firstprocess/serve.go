@@ -39,7 +39,7 @@ func serveOrders() int {
 		killOthers(&used)
 		o.removeScript()
 		word := byte(ended)
-		if status != 0 || len(order) > maxKeptOrder || hasSharedMemory() || !slices.Equal(atFirst, inheritedSettings()) {
+		if status != 0 || len(order) > maxKeptOrder || hasSharedMemory() || !slices.Equal(atFirst, inheritedSettings()) || threadsDiffer() {
 			word = leaves
 		}
 		if _, err := unix.Write(SocketFD, encodeEnd(word, used)); err != nil || word == leaves {

@@ -1,6 +1,8 @@
 package firstprocess
 
 import (
+	"slices"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -11,27 +13,56 @@ import (
 // same user can change on this process, or on this thread of it. The rest, such
 // as what the kernel shows in /proc/1, is closed to it.
 func inheritedSettings() (settings []uint64) {
+	timerSlack, _, _ := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_TIMERSLACK, 0, 0)
+	settings = append(threadSettings(0), uint64(timerSlack))
 	for resource := range numberOfLimits {
 		var l unix.Rlimit
 		err := unix.Prlimit(0, resource, nil, &l)
 		settings = append(settings, l.Cur, l.Max, failed(err))
 	}
-	scheduling, err := unix.SchedGetAttr(0, 0)
+	return settings
+}
+
+// threadsDiffer reports whether any thread of this process has settings of its
+// own. No command inherits them, but all of them wait for each of the threads.
+func threadsDiffer() bool {
+	list, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(list)
+	names, usual := make([]byte, 4096), threadSettings(0)
+	for {
+		n, err := unix.ReadDirent(list, names)
+		if n <= 0 || err != nil {
+			return err != nil
+		}
+		_, _, found := unix.ParseDirent(names[:n], -1, nil)
+		for _, name := range found {
+			if id, err := strconv.Atoi(name); err != nil || !slices.Equal(usual, threadSettings(id)) {
+				return true
+			}
+		}
+	}
+}
+
+// threadSettings are those of one thread, or of this one for 0.
+func threadSettings(id int) (settings []uint64) {
+	scheduling, err := unix.SchedGetAttr(id, 0)
 	if err == nil {
 		settings = append(settings, uint64(scheduling.Policy), scheduling.Flags, uint64(scheduling.Nice), uint64(scheduling.Priority),
 			scheduling.Runtime, scheduling.Deadline, scheduling.Period, uint64(scheduling.Util_min), uint64(scheduling.Util_max))
 	}
 	settings = append(settings, failed(err))
 	var cpus unix.CPUSet
-	err = unix.SchedGetaffinity(0, &cpus)
+	err = unix.SchedGetaffinity(id, &cpus)
 	for _, mask := range cpus {
 		settings = append(settings, uint64(mask))
 	}
 	settings = append(settings, failed(err))
 	const ofProcess = 1
-	ioPriority, _, _ := unix.RawSyscall(unix.SYS_IOPRIO_GET, ofProcess, 0, 0)
-	timerSlack, _, _ := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_TIMERSLACK, 0, 0)
-	return append(settings, uint64(ioPriority), uint64(timerSlack))
+	ioPriority, _, _ := unix.RawSyscall(unix.SYS_IOPRIO_GET, ofProcess, uintptr(id), 0)
+	return append(settings, uint64(ioPriority))
 }
 
 // numberOfLimits is that of the resources a process has a limit for.

@@ -31,9 +31,13 @@ func LeaveNetwork() error {
 }
 
 // NetworkUnused reports whether nothing was ever sent in this thread's network
-// namespace, so that the next command cannot tell it from a new one: no
-// connection lingers on, and nothing was counted.
-func NetworkUnused() bool {
+// namespace, and it has no more than some Unix sockets, so that the next command
+// cannot tell it from a new one: no connection lingers on, and nothing was
+// counted.
+func NetworkUnused(sockets int) bool {
+	if has, err := UnixSockets(); err != nil || has != sockets {
+		return false
+	}
 	text, err := rawfile.Read("/proc/thread-self/net/dev")
 	if err != nil {
 		return false
