@@ -77,6 +77,10 @@ func read(d *json.Decoder) (*yaml.Node, error) {
 	case string:
 		n := &yaml.Node{}
 		n.SetString(v)
+		// No block of lines may begin with a tab, and << unquoted brings another's fields.
+		if strings.HasPrefix(v, "\t") || v == "<<" {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 		return n, nil
 	case json.Number:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: v.String()}

@@ -89,13 +89,14 @@ func shortened(text string) string {
 	return string([]rune(text)[:maxCell-1]) + "…"
 }
 
-// Clean makes somebody else's text safe to show on one line of a terminal.
+// Clean makes somebody else's text safe to show on one line of a terminal, where what
+// turns the direction of writing would have the rest of the line read backwards.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
+		switch {
+		case r == '\n', r == '\t', unicode.In(r, unicode.Zl, unicode.Zp):
 			return ' '
-		}
-		if unicode.IsControl(r) {
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return -1
 		}
 		return r
