@@ -1,0 +1,178 @@
+package definitions
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
+	t.Parallel()
+	const bare = `{"nodes":[{"id":"a","command":"true"}]}`
+	for name, tt := range map[string]struct {
+		file, text, named string
+		want              string // its name
+		described         bool
+		fails             string
+	}{
+		"a definition":                  {file: "align.json", text: bare, want: "align"},
+		"a definition under a name":     {file: "align.json", text: bare, named: "Other", want: "Other"},
+		"an exported workflow":          {file: "x.json", text: `{"name":"Align","description":"d","definition":` + bare + `}`, want: "Align", described: true},
+		"an exported one, renamed":      {file: "x.json", text: `{"name":"Align","definition":` + bare + `}`, named: "Other", want: "Other", described: true},
+		"an exported one without name":  {file: "x.json", text: `{"definition":` + bare + `}`, want: "x", described: true},
+		"a name of a definition is not": {file: "x.json", text: `{"name":"Align","nodes":[]}`, want: "x"},
+		"several dots":                  {file: "my.flow.v2.json", text: bare, want: "my.flow.v2"},
+		"standard input under a name":   {file: "-", text: bare, named: "n", want: "n"},
+		"standard input without":        {file: "-", text: bare, fails: "give it one with --name"},
+		"something else":                {file: "x.json", text: `{"hello":1}`, fails: `neither "definition" nor "nodes"`},
+		"no JSON":                       {file: "x.json", text: "{\n\"nodes\": [\n}", fails: "x.json is not JSON: line 3: "},
+		"half of it":                    {file: "x.json", text: "{\"nodes\":\n[", fails: "line 2: "},
+		"a list":                        {file: "x.json", text: `[]`, fails: "is not JSON"},
+		"nothing":                       {file: "x.json", text: ``, fails: "is not JSON"},
+		"too much":                      {file: "x.json", text: strings.Repeat(" ", maxDefinition+1), fails: "has more than 8.0 MB"},
+		"no file":                       {file: "gone.json", fails: "gone.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, path := screen.Console{In: strings.NewReader(tt.text)}, tt.file
+			if path != "-" {
+				path = filepath.Join(t.TempDir(), tt.file)
+				if tt.text != "" || name == "nothing" {
+					if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			got, err := ReadWorkflow(w, path, tt.named)
+			if tt.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) {
+					t.Errorf("%+v, %v", got, err)
+				}
+				return
+			}
+			if err != nil || got.Name != tt.want || (got.Description != nil) != tt.described || !json.Valid(got.Definition) || !strings.Contains(string(got.Definition), "nodes") {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+const taking = `{"parameters":{"n":{"type":"integer"},"s":{"type":"string"}},"inputs":{"one":{"type":"file"},"many":{"type":"files"},"folder":{"type":"directory"}}}`
+
+func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
+	t.Parallel()
+	g, err := ReadGraph([]byte(taking))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"a.fq", "b.fq", "odd[1].fq"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		given      []string
+		connection string
+		want       string // JSON, or a part of the error
+		uploads    string
+	}{
+		"nothing":                    {nil, "", `{}`, ""},
+		"a file":                     {[]string{"one=$/a.fq"}, "", `{"one":"key of a.fq"}`, "a.fq"},
+		"a key":                      {[]string{"one=teams/t/x"}, "", `{"one":"teams/t/x"}`, ""},
+		"a pattern":                  {[]string{"many=$/?.fq"}, "", `{"many":["key of a.fq","key of b.fq"]}`, "a.fq b.fq"},
+		"a name that looks like one": {[]string{"one=$/odd[1].fq"}, "", `{"one":"key of odd[1].fq"}`, "odd[1].fq"},
+		"several":                    {[]string{"many=teams/t/x", "many=$/a.fq"}, "", `{"many":["teams/t/x","key of a.fq"]}`, "a.fq"},
+		"an address":                 {[]string{"one=s3://b/x"}, "", `{"one":"s3://b/x"}`, ""},
+		"by a connection":            {[]string{"many=s3://b/*.fq", "many=teams/t/x"}, "conn_1", `{"many":[{"connection":"conn_1","url":"s3://b/*.fq"},"teams/t/x"]}`, ""},
+		"with an equals sign":        {[]string{"one=https://a.org/x?y=z"}, "", `{"one":"https://a.org/x?y=z"}`, ""},
+		"a folder elsewhere":         {[]string{"folder=s3://b/x/"}, "", `{"folder":["s3://b/x/"]}`, ""},
+
+		"no name":              {[]string{"one"}, "", "-i one: write name=file", ""},
+		"no value":             {[]string{"one="}, "", "-i one=: write name=file", ""},
+		"another input":        {[]string{"two=x"}, "", `no input "two"; it takes folder, many, one`, ""},
+		"no such file":         {[]string{"one=$/gone"}, "", "there is no local file", ""},
+		"nothing matches":      {[]string{"many=$/*.bam"}, "", "no file matches", ""},
+		"a broken pattern":     {[]string{"many=$/[a"}, "", "-i many: ", ""},
+		"two for one":          {[]string{"one=$/?.fq"}, "", "-i one: it takes one file", ""},
+		"two for one, by turn": {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: it takes one file", ""},
+		"refused by upload":    {[]string{"many=$/a.fq", "many=$/b.fq"}, "refusing b.fq", "b.fq is refused", "a.fq"},
+	} {
+		var uploaded []string
+		upload := func(path string) (string, error) {
+			if strings.HasSuffix(tt.connection, filepath.Base(path)) {
+				return "", errors.New(filepath.Base(path) + " is refused")
+			}
+			uploaded = append(uploaded, filepath.Base(path))
+			return "key of " + filepath.Base(path), nil
+		}
+		given := slices.Clone(tt.given)
+		for i := range given {
+			given[i] = strings.ReplaceAll(given[i], "$", dir)
+		}
+		got, err := g.ReadInputs(given, tt.connection, upload)
+		if !strings.HasPrefix(tt.want, "{") {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Join(uploaded, " ") != tt.uploads {
+				t.Errorf("%s: %v, %v, uploaded %v", name, got, err, uploaded)
+			}
+			continue
+		}
+		text, _ := json.Marshal(got)
+		if err != nil || string(text) != tt.want || strings.Join(uploaded, " ") != tt.uploads {
+			t.Errorf("%s: %s, %v, uploaded %v", name, text, err, uploaded)
+		}
+	}
+}
+
+func TestSizesAreWrittenAsPeopleDo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"4x16": "4 16", "4X16": "4 16", "4x16gb": "4 16", "4x16GB": "4 16", "": "",
+		"4": "such as 4x16", "x": "such as 4x16", "4x": "such as 4x16", "x16": "such as 4x16", "4x16x2": "such as 4x16", "four": "such as 4x16", "4.5x16": "such as 4x16", "4x16tb": "such as 4x16",
+		"99999999999999999999x1": "such as 4x16",
+	} {
+		size, profile, err := ComputeFlags{Compute: text}.Size()
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), want) || want == "" {
+				t.Errorf("%s: %v", text, err)
+			}
+		case profile != nil || (size == nil) != (want == ""):
+			t.Errorf("%s: %+v %v", text, size, profile)
+		case size != nil && (size.Vcpu != 4 || size.RAMGb != 16):
+			t.Errorf("%s: %+v", text, size)
+		}
+	}
+	if _, profile, err := (ComputeFlags{GPU: true}).Size(); err != nil || profile == nil {
+		t.Errorf("%v, %v", profile, err)
+	}
+	if _, _, err := (ComputeFlags{Compute: "4x16", GPU: true}).Size(); err == nil {
+		t.Error("both are taken")
+	}
+}
+
+func TestWhatVariesIsTypedToo(t *testing.T) {
+	t.Parallel()
+	g, err := ReadGraph([]byte(taking))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := g.Varied([]string{"n=1,2", "s=a,1,", "n=3"})
+	if text, _ := json.Marshal(got); err != nil || string(text) != `{"n":[1,2,3],"s":["a","1",""]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	for given, want := range map[string]string{"n": "write name=value,value", "n=": "write name=value,value", "n=1,x": `-p n: "x" is no integer`, "m=1": `no parameter "m"; it takes n, s`, "n=1,,2": `"" is no integer`} {
+		if _, err := g.Varied([]string{given}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+	if _, err := ReadGraph([]byte(`{"parameters":[]}`)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("%v", err)
+	}
+}
