@@ -103,7 +103,7 @@ func moneyCommands(t *testing.T, s *server) {
 		typed{command: "usage --json --days 90", prints: "\"days\": 90\n\"totalCredits\": 0\\.\\d+"},
 		typed{command: "usage --days 5", status: 1, tells: `^millrace: `},
 		typed{command: "usage --by colour", status: 1, tells: `--by must be one of "tag","workflow","user"`},
-		typed{command: "executors", prints: "^NAME +KIND +FREE +CAPACITY +QUEUED +TYPICAL WAIT +PRICE$\n^local +local +\\d+ vCPU, \\d+ GB +64 vCPU, 256 GB +0 .* × 1$"},
+		typed{command: "executors", prints: "^NAME +KIND +FREE +CAPACITY +QUEUED +TYPICAL WAIT +PRICE$\n^local +local +\\d+ vCPU, \\d+ GB +64 vCPU, 256 GB +\\d+ .* × 1$"},
 		typed{command: "executors --json", prints: `"vcpu": 64`},
 		typed{command: "notifications", prints: `\AWHEN +TYPE +WHAT +WHERE\n\z`},
 		typed{command: "notifications --all --read --json", prints: `"notifications": \[\]`},

@@ -62,6 +62,9 @@ func opened(t *testing.T, path string) v1.ImageIndex {
 }
 
 func TestTheSameProgramsMakeTheSameImage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds each image twice")
+	}
 	t.Parallel()
 	for recipe := range recipes {
 		_, first := made(t, recipe, "linux/"+runtime.GOARCH)

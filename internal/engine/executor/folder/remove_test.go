@@ -19,7 +19,10 @@ func TestFoldersInFoldersAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const levels = 30_000
+	levels := 30_000
+	if testing.Short() {
+		levels = 3_000 // more than the 1024 descriptors that are usual
+	}
 	for i := range levels {
 		if err := unix.Mkdirat(at, "d", 0o700); err != nil {
 			t.Fatal(err)
