@@ -20,6 +20,7 @@ import (
 type kind struct {
 	run     ids.Run
 	root    string
+	version string // of root
 	network bool
 	vcpu    float64
 	memory  int64
@@ -44,7 +45,7 @@ type readySandbox struct {
 const followsWithin = 2 * time.Second
 
 func kindOf(s executor.Spec) kind {
-	return kind{s.Key.Run, s.Root, s.Network, s.VCPU, s.MemoryBytes, s.DiskBytes, len(s.Secrets) > 0}
+	return kind{s.Key.Run, s.Root, rootVersion(s.Root), s.Network, s.VCPU, s.MemoryBytes, s.DiskBytes, len(s.Secrets) > 0}
 }
 
 // freeSlot is the first that nobody has. The lock is held, as by what follows.
@@ -61,8 +62,9 @@ func (d *Driver) canWait(s executor.Spec) bool { return d.box.rootByShim && s.GP
 // allocateSandbox gives an attempt a sandbox that waits, and its slot, or a free
 // slot.
 func (d *Driver) allocateSandbox(a *attempt) {
+	k := kindOf(a.spec)
 	for i, r := range slices.Backward(d.ready) {
-		if d.canWait(a.spec) && r.kind == kindOf(a.spec) {
+		if d.canWait(a.spec) && r.kind == k {
 			a.slot, a.sandbox = r.slot, r.id
 			d.ready = slices.Delete(d.ready, i, i+1)
 			return

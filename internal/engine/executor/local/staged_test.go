@@ -109,3 +109,36 @@ func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
 		t.Errorf("a program that both have: %+v", seen)
 	}
 }
+
+// An image that nobody used goes, and may come again in the same place.
+func TestAnImageThatCameAgainIsSeenAsItIs(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	root, again := smallRoot(t), smallRoot(t)
+	place(t, filepath.Join(again, "etc", "issue"), "again\n", 0o644)
+	see := func(run ids.Run) string {
+		t.Helper()
+		b.run = run
+		s := b.next(t, "read x < /etc/issue; echo $x")
+		s.Interpreter, s.Root = "sh", root
+		return probe(t, b.Fixture, s)
+	}
+	run := ids.NewRun()
+	if got := see(run); got != "small\n" {
+		t.Fatalf("the image says %q", got)
+	}
+	if err := os.Rename(root, root+"-old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(root + "-old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(again, root); err != nil {
+		t.Fatal(err)
+	}
+	for name, run := range map[string]ids.Run{"the same run": run, "another run": ids.NewRun()} {
+		if got := see(run); got != "again\n" {
+			t.Errorf("in %s it says %q", name, got)
+		}
+	}
+}

@@ -19,8 +19,9 @@ type Stage struct {
 	Folder string `json:"folder"` // something is mounted over it
 	// Base is there for every command alike. The thread that has made it keeps
 	// it for the next one.
-	Base []Part `json:"base,omitempty"`
-	Own  []Part `json:"own,omitempty"` // of this attempt
+	Base    []Part `json:"base,omitempty"`
+	Version string `json:"version,omitempty"` // tells it from what has the same names
+	Own     []Part `json:"own,omitempty"`     // of this attempt
 	// IsRoot says that bubblewrap shows the folder as it is, as the root of the
 	// sandbox; else it picks what it needs.
 	IsRoot bool `json:"sealed,omitempty"`
@@ -28,7 +29,7 @@ type Stage struct {
 
 // Same reports whether one can be used in place of another.
 func (s Stage) Same(other Stage) bool {
-	return s.Folder == other.Folder && s.IsRoot == other.IsRoot && slices.Equal(s.Base, other.Base)
+	return s.Folder == other.Folder && s.IsRoot == other.IsRoot && s.Version == other.Version && slices.Equal(s.Base, other.Base)
 }
 
 // Part is something in a stage.
