@@ -299,6 +299,23 @@ func (b *readyBench) stopWhenMetered(t *testing.T, h executor.Handle) {
 	}
 }
 
+// What was killed with all that waits for it is billed as it was last seen.
+func TestATaskThatIsKilledPaysForItsTime(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	h := b.Submit(t, b.next(t, `trap '' TERM; perl -e '$SIG{TERM} = "IGNORE"; while ((times)[0] < 0.6) { $i++ for 1..100_000 } sleep 600'`))
+	drivertest.Eventually(t, func() bool {
+		used, err := b.Driver.(executor.Meter).Usage(t.Context(), h)
+		return err == nil && used.CPU >= time.Second/2
+	}, func() string { return "nothing is known about what it uses" })
+	if err := b.Stop(t.Context(), h, 0); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.End(t, h).Exit; e.CPUTime < time.Second/2 {
+		t.Errorf("it has used %s", e.CPUTime)
+	}
+}
+
 // How a task ended is said on a socket that it must not have.
 func TestATaskCannotSpeakForTheFirstProcess(t *testing.T) {
 	t.Parallel()

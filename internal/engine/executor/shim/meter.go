@@ -24,6 +24,7 @@ type meter struct {
 	cpu0, oom0 int64         // of the group, which has served others before
 	before     time.Duration // that the sandbox has used for others before
 	peak       int64
+	cpu        time.Duration // of the last sample
 	sampled    time.Time
 	disk       *disk // nil without a limit
 }
@@ -47,7 +48,7 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 	alone := m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" // no group holds the memory
 	if sample || alone {
 		u := m.usage(now)
-		m.peak = max(m.peak, u.Memory)
+		m.peak, m.cpu = max(m.peak, u.Memory), u.CPU
 		if sample {
 			m.sampled, sampled = now, &u
 		}

@@ -320,6 +320,9 @@ func (t *task) fillExit(c *command) {
 	}
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.used()
+	if c.end == nil { // nobody has waited for what was killed
+		t.exit.CPUTime = max(t.exit.CPUTime, t.meter.cpu)
+	}
 	t.meter.finish(&t.exit)
 	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {
 		t.notStarted(c)
