@@ -131,7 +131,7 @@ test-engines: shim ## Test Kubernetes against a real cluster; building that take
 # All runs of the mixture, where make test and make test-engines have some of them.
 MIXED ?= 300
 
-test-same: shim ## Run 300 mixed runs and the examples here, on Slurm and on Kubernetes, and compare what they make; takes half an hour
+test-same: shim ## Run 300 mixed runs and the examples here, on Slurm and on Kubernetes, and compare what they make; takes a quarter of an hour
 	scripts/setup engines
 	go list -deps -test ./cmd/millrace >/dev/null
 	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/with-kubernetes scripts/with-slurm go test -vet=off -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace

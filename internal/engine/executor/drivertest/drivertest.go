@@ -35,7 +35,7 @@ type Subject struct {
 type Maker func(t testing.TB, folder string) Subject
 
 // maxWait bounds every wait, with time to spare on a busy machine.
-const maxWait = 3 * time.Minute
+const maxWait = 8 * time.Minute
 
 // Fixture is a driver on a folder of its own.
 type Fixture struct {
