@@ -28,7 +28,11 @@ func TestNothingIsLostWhileTheNetworkIsCut(t *testing.T) {
 	h := b.Submit(t, spec)
 	drivertest.Eventually(t, func() bool { return strings.HasPrefix(b.Log(t, h, 0), "ran\n1\n") }, func() string { return b.Log(t, h, 0) })
 	work := b.WorkOf(t, spec)
-	address := s.pod(t, spec.Key).Status.PodIP
+	address := ""
+	drivertest.Eventually(t, func() bool { // the kubelet reports it after the task has spoken
+		address = s.pod(t, spec.Key).Status.PodIP
+		return address != ""
+	}, func() string { return "the pod has no address" })
 	route := func(what string) {
 		t.Helper()
 		if out, err := exec.Command("ip", "route", what, "blackhole", address+"/32").CombinedOutput(); err != nil {
