@@ -48,12 +48,14 @@ func TestEverythingWrongWithInputsIsSaidAtTheirPlace(t *testing.T) {
 		`{"one":"k","folder":["s3://abc/a/","s3://abc/b/"]}`: {"inputs.folder: takes one folder"},
 		`{"one":"k","folder":[]}`:                            {"inputs.folder: takes one folder"},
 		`{"one":7,"many":{"key":"x"},"folder":null}`:         {"inputs.folder: must be", "inputs.many: takes {url", "inputs.one: must be"},
+
 		`{"one":""}`:                                        {"inputs.one: must be"},
 		`{"one":"k","many":["a",["b"]]}`:                    {"inputs.many: must be"},
 		`{"one":"http://user:pw@a.org/x"}`:                  {"inputs.one: has a password"},
 		`{"one":"k","many":["s3://abc/x","s3://abc/../x"]}`: {"inputs.many[1]: has a part"},
 		`{"one":"s3://abc/x\u0000y"}`:                       {"inputs.one: is no address"},
 		`{"one":{"url":"s3://abc/x","sha256":"ab"}}`:        {"inputs.one: has a sha256"},
+
 		`{"one":"s3://abc/x","many":[{"url":"s3://abc/x","sha256":"` + hash + `"}]}`: {"inputs.one: is given twice"},
 		`{"one":"s3://abc/x","many":["s3://abc/x"]}`:                                 nil,
 		`{"one":"k","many":{"url":"s3://abc/*.fq","sha256":"` + hash + `"}}`:         {"inputs.many: is a pattern"},
