@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 func TestAFailedFolderIsKept(t *testing.T) {
@@ -19,7 +20,11 @@ func TestAFailedFolderIsKept(t *testing.T) {
 			"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`)
 		run := h.start(ada, `{"workflowId":"`+wf+`"}`)
 		h.await(ada, run)
-		list := h.call("GET", "/api/runs/"+run+"/attempts", "", as).want(200).at("data").([]any)
+		var list []any
+		waittest.Until(func() bool { // folders are kept after the end is written
+			list = h.call("GET", "/api/runs/"+run+"/attempts", "", as).want(200).at("data").([]any)
+			return len(list) > 0
+		})
 		if len(list) != 1 || list[0].(map[string]any)["nodeId"] != "b" {
 			t.Fatalf("%v", list)
 		}

@@ -13,17 +13,21 @@ import { Time } from "../ui/Time.tsx";
 type KeptAttempt = Schemas["KeptAttempt"];
 
 /** KeptFolders is what failed steps left in their working folders, as long as it is kept. */
-export function KeptFolders({ runId }: { runId: string }) {
+export function KeptFolders({ runId, endedAt }: { runId: string; endedAt: string | null | undefined }) {
   const allowed = may(useMe().team.role, "start runs");
   const kept = useQuery({
     queryKey: ["kept", runId],
     queryFn: () => ask(api.GET("/api/runs/{id}/attempts", { params: { path: { id: runId } } })),
     enabled: allowed,
+    // Folders are kept after the end of the run is written: who watches it end is early.
+    refetchInterval: ({ state }) => (state.data?.length === 0 && justEnded(endedAt) ? 2000 : false),
   });
   const first = kept.data?.[0];
   if (!first) return null;
   return <Folders runId={runId} list={kept.data ?? []} first={first} />;
 }
+
+const justEnded = (at: string | null | undefined) => !!at && Date.now() - Date.parse(at) < 60_000;
 
 const keyOf = ({ nodeId, shard, attempt }: KeptAttempt) => `${nodeId}/${shard}/${attempt}`;
 

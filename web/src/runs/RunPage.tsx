@@ -128,7 +128,7 @@ function Follow({ run }: { run: Run }) {
       )}
       {broken && !elsewhere && (
         <Suspense fallback={null}>
-          <KeptFolders runId={run.id} />
+          <KeptFolders runId={run.id} endedAt={now.finishedAt} />
         </Suspense>
       )}
       {now.status === "completed" && !elsewhere && (
