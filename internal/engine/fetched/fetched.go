@@ -108,16 +108,20 @@ func (s *Store) Open(team ids.Team, o addresses.Object) (*os.File, error) {
 // bytes at that time wait for the same transfer; arrived is told how far it is.
 func (s *Store) Fetch(ctx context.Context, team ids.Team, run ids.Run, o addresses.Object, arrived func(int64)) (sum string, err error) {
 	folder := s.folder(team, o.Endpoint)
+	if err := asGiven(o, o.Learnt); o.Learnt != "" && err != nil {
+		return "", err
+	}
 	if s.Has(team, run, o) {
 		return o.Learnt, nil
 	}
-	version := name(o.URL, o.ETag, string(o.Connection))
+	// Who asks for other bytes waits for a transfer of their own.
+	version := name(o.URL, o.ETag, string(o.Connection), o.SHA256)
 	if o.ETag == "" { // nothing says that these are the bytes of another run
-		version = name(o.URL, string(o.Connection), string(run))
+		version = name(o.URL, string(o.Connection), string(run), o.SHA256)
 	}
 	path := filepath.Join(folder, version)
 	if same := o; o.Learnt == "" {
-		if same.Learnt = s.learnt(path); (o.SHA256 == "" || o.SHA256 == same.Learnt) && s.Has(team, run, same) {
+		if same.Learnt = s.learnt(path); s.Has(team, run, same) {
 			return same.Learnt, nil
 		}
 	}

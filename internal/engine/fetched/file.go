@@ -260,11 +260,19 @@ func (f *file) keep() (sum string, err error) {
 
 // verify holds a hash against what was given and what was learnt before.
 func (f *file) verify(sum string) error {
-	if given := f.object.SHA256; given != "" && given != sum {
-		return fault.Invalid("%s is not what was asked for: its sha256 is %s, not %s", f.object.Shown(), sum, given).WithCode(Changed)
+	if err := asGiven(f.object, sum); err != nil {
+		return err
 	}
 	if f.object.Learnt != "" && f.object.Learnt != sum {
 		return f.changed()
+	}
+	return nil
+}
+
+// asGiven holds a hash against the one that was asked for, if one was.
+func asGiven(o addresses.Object, sum string) error {
+	if o.SHA256 != "" && o.SHA256 != sum {
+		return fault.Invalid("%s is not what was asked for: its sha256 is %s, not %s", o.Shown(), sum, o.SHA256).WithCode(Changed)
 	}
 	return nil
 }
