@@ -72,7 +72,14 @@ func (f *file) fetch(ctx context.Context) error {
 	if !f.inParts() {
 		return f.whole(ctx)
 	}
-	if err := f.data.Truncate(f.object.Size); err != nil {
+	info, err := f.data.Stat()
+	if err == nil && info.Size() != f.object.Size { // the marks are of a file that is gone
+		err = f.marks.Truncate(0)
+	}
+	if err == nil {
+		err = f.data.Truncate(f.object.Size)
+	}
+	if err != nil {
 		return f.local(err)
 	}
 	parts := (f.object.Size + partSize - 1) / partSize
