@@ -38,6 +38,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	active map[string]*transfer        // by the name of what arrives
+	ending map[*transfer]string        // the files they become, until their runs use them
 	sums   map[string]string           // of what has arrived, by the same names
 	used   map[ids.Run]map[string]bool // files that runs need
 	slots  chan struct{}
@@ -56,7 +57,7 @@ const (
 func New(attempts string, remote Remote, limit int64, low func() bool) *Store {
 	return &Store{
 		dir: filepath.Join(attempts, folderName), remote: remote, limit: limit, low: low,
-		active: map[string]*transfer{}, sums: map[string]string{}, used: map[ids.Run]map[string]bool{}, slots: make(chan struct{}, maxFiles),
+		active: map[string]*transfer{}, ending: map[*transfer]string{}, sums: map[string]string{}, used: map[ids.Run]map[string]bool{}, slots: make(chan struct{}, maxFiles),
 	}
 }
 
@@ -168,6 +169,7 @@ func (s *Store) join(ctx context.Context, path string, team ids.Team, o addresse
 		alone, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f := &file{store: s, team: team, object: o, path: path}
 		t = &transfer{stop: stop, done: make(chan struct{}), arrived: f.arrived.Load}
+		f.transfer = t
 		s.active[path] = t
 		go func() {
 			t.sum, t.err = s.transfer(alone, f)
@@ -199,6 +201,9 @@ func (s *Store) leave(path string, t *transfer) {
 	if last {
 		t.stop()
 		<-t.done
+		s.mu.Lock()
+		delete(s.ending, t)
+		s.mu.Unlock()
 	}
 }
 

@@ -27,6 +27,7 @@ type file struct {
 	object addresses.Object
 	path   string // with suffixes, until its hash is known
 
+	transfer    *transfer
 	data, marks *os.File
 	arrived     atomic.Int64
 }
@@ -259,7 +260,11 @@ func (f *file) keep() (sum string, err error) {
 	if err := f.data.Sync(); err != nil {
 		return "", f.local(err)
 	}
-	if err := os.Rename(f.path+dataSuffix, filepath.Join(filepath.Dir(f.path), sum)); err != nil {
+	kept := filepath.Join(filepath.Dir(f.path), sum)
+	f.store.mu.Lock()
+	f.store.ending[f.transfer] = kept
+	f.store.mu.Unlock()
+	if err := os.Rename(f.path+dataSuffix, kept); err != nil {
 		return "", err
 	}
 	return sum, os.Remove(f.path + marksSuffix)

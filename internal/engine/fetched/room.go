@@ -71,6 +71,11 @@ func (s *Store) inUse(path string) bool {
 			return true
 		}
 	}
+	for _, file := range s.ending {
+		if file == path {
+			return true
+		}
+	}
 	partial := strings.TrimSuffix(strings.TrimSuffix(path, dataSuffix), marksSuffix)
 	return s.active[partial] != nil
 }
