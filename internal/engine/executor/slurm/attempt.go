@@ -95,7 +95,7 @@ func jobName(installation string, known about) string {
 	return namePrefix(installation) + hex.EncodeToString(sum[:8])
 }
 
-// sealer closes secrets for servers.
+// sealer closes what only servers may read or write, in folders that tasks may reach.
 type sealer struct{ aead cipher.AEAD }
 
 func newSealer(key []byte) (*sealer, error) {
@@ -107,15 +107,16 @@ func newSealer(key []byte) (*sealer, error) {
 	return &sealer{aead}, err
 }
 
-func (s *sealer) seal(fence string, secrets job.Secrets) ([]byte, error) {
-	text, err := json.Marshal(secrets)
-	return s.aead.Seal(nil, nil, text, []byte(fence)), err
+// seal closes a value. It can be opened under the same name alone.
+func (s *sealer) seal(name string, value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	return s.aead.Seal(nil, nil, text, []byte(name)), err
 }
 
-func (s *sealer) open(fence string, sealed []byte) (secrets job.Secrets, err error) {
-	text, err := s.aead.Open(nil, nil, sealed, []byte(fence))
+func (s *sealer) open(name string, sealed []byte, value any) error {
+	text, err := s.aead.Open(nil, nil, sealed, []byte(name))
 	if err != nil {
-		return secrets, err
+		return err
 	}
-	return secrets, json.Unmarshal(text, &secrets)
+	return json.Unmarshal(text, value)
 }

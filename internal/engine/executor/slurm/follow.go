@@ -131,8 +131,8 @@ func (d *Driver) explained(a *attempt, now time.Time) bool {
 
 // answer hands a job its secrets, once: another key could be another's.
 func (d *Driver) answer(a *attempt, key []byte) error {
-	secrets, err := d.sealer.open(a.about.Fence, a.sealed)
-	if err != nil {
+	var secrets job.Secrets
+	if err := d.sealer.open(a.about.Fence, a.sealed, &secrets); err != nil {
 		return err
 	}
 	sealed, err := job.Seal(key, a.about.Fence, secrets)
@@ -178,7 +178,7 @@ func (d *Driver) conclude(a *attempt, p executor.Phase, r executor.Reason, detai
 		a.exit = d.exitOf(a, r, detail)
 	}
 	d.move(a, p, r, detail)
-	if err := a.writeOutcome(); err != nil {
+	if err := d.writeOutcome(a); err != nil {
 		d.config.Log.Error("cannot keep how an attempt ended", slog.String("attempt", a.about.Key.Folder()), slog.Any("error", err))
 	}
 }

@@ -80,8 +80,10 @@ func (d *Driver) adopt(id string) {
 	if info, err := os.Stat(string(f) + stuckFile); err == nil {
 		a.stuck = info.ModTime()
 	}
-	if o, err := readOutcome(f); err == nil {
+	if o, err := d.readOutcome(a); err == nil {
 		a.phase, a.reason, a.detail, a.node, a.exit, a.at, a.recorded = o.Phase, o.Reason, o.Detail, o.Node, o.Exit, o.At, o.Recorded
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		d.config.Log.Error("cannot read how an attempt ended, and asks Slurm again", slog.String("attempt", id), slog.Any("error", err))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,27 +130,30 @@ type outcome struct {
 
 // The server's own files in an attempt's folder.
 const (
-	outcomeFile = "/outcome.json"
+	outcomeFile = "/outcome"   // sealed: it says what is billed
 	receiptFile = "/slurm-job" // for people: the number of the job
 	stuckFile   = "/stuck"     // made when Slurm began to say that it cannot start the job
 )
 
-func readOutcome(f job.Folder) (o outcome, err error) {
-	text, err := os.ReadFile(string(f) + outcomeFile)
+func (d *Driver) readOutcome(a *attempt) (o outcome, err error) {
+	sealed, err := os.ReadFile(string(a.folder) + outcomeFile)
 	if err != nil {
 		return o, err
 	}
-	return o, json.Unmarshal(text, &o)
+	return o, d.sealer.open(outcomeName(a), sealed, &o)
 }
 
-func (a *attempt) writeOutcome() error {
-	text, err := json.Marshal(outcome{a.phase, a.reason, a.detail, a.node, a.exit, a.recorded, a.at})
+func (d *Driver) writeOutcome(a *attempt) error {
+	sealed, err := d.sealer.seal(outcomeName(a), outcome{a.phase, a.reason, a.detail, a.node, a.exit, a.recorded, a.at})
 	if err != nil {
 		return err
 	}
 	path := string(a.folder) + outcomeFile
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	if err := os.WriteFile(path+".new", sealed, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
 }
+
+// outcomeName is of one attempt alone: nobody can put in the outcome of another.
+func outcomeName(a *attempt) string { return "outcome " + a.about.Fence }
