@@ -157,6 +157,10 @@ func (in *installation) addTeam(i int) error {
 	if err := in.post(t, i, "/auth/sign-up", fmt.Sprintf(`{"email":"p%d@example.org","password":"correct horse battery","name":"P"}`, i), &person); err != nil {
 		return err
 	}
+	t.token = person.Data.Token // for some minutes; a load takes longer
+	if err := in.post(t, i, "/auth/api-tokens", `{"name":"load"}`, &person); err != nil {
+		return err
+	}
 	t.token = person.Data.Token
 	command := fmt.Sprintf("# dummy: print=begins sleep=%s print=ends", in.s.task)
 	var w struct{ Data struct{ ID string } }
