@@ -43,8 +43,8 @@ func Of(t taskenv.Task) Parts {
 	return p
 }
 
-// Unknown stands for a file that nobody has hashed yet.
-const Unknown = "?"
+// Unknown stands for a file that nobody has hashed yet. No value can be that.
+const Unknown = "\x00"
 
 // Known reports whether every part can be named.
 func (p Parts) Known() bool {
@@ -94,15 +94,12 @@ func Miss(last, now []byte) string {
 	if json.Unmarshal(last, &was) != nil || json.Unmarshal(now, &is) != nil {
 		return "what it was computed from last time is not known"
 	}
-	names := slices.Sorted(maps.Keys(is))
-	for name := range was {
-		if _, ok := is[name]; !ok {
-			names = append(names, name)
-		}
-	}
+	all := maps.Clone(is)
+	maps.Copy(all, was)
 	var why []string
-	for _, name := range names {
-		if was[name] != is[name] {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		before, had := was[name]
+		if after, has := is[name]; had != has || before != after {
 			why = append(why, difference(name, was, is))
 		}
 	}
