@@ -114,10 +114,10 @@ func (p Programs) Lack(g *graph.Graph) bool {
 	})
 }
 
-// AddTo brings a task what its command mentions, and returns the variables that name
-// it. The values are a JSON object, which few commands need: a run may be scattered
-// over thousands of them.
-func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Places, values func() []byte) (map[string]string, error) {
+// AddFiles brings a task the files that its command mentions, and returns the variables
+// that name them. The values are a JSON object, which few commands need: a run may be
+// scattered over thousands of them.
+func AddFiles(spec *executor.Spec, n *graph.Node, places executor.Places, values func() []byte) (map[string]string, error) {
 	variables := map[string]string{}
 	if pipeline.Mentions(n, pipeline.ParametersVariable) {
 		text, err := parameters(values())
@@ -130,9 +130,15 @@ func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Plac
 	if pipeline.Mentions(n, pipeline.EventsVariable) {
 		variables[pipeline.EventsVariable] = path.Join(places.Temp, EventsFile)
 	}
+	return variables, nil
+}
+
+// AddTo brings a task all that its command mentions, an engine too.
+func (p Programs) AddTo(spec *executor.Spec, n *graph.Node, places executor.Places, values func() []byte) (map[string]string, error) {
+	variables, err := AddFiles(spec, n, places, values)
 	engine := pipeline.LaunchedBy(n)
-	if engine == "" {
-		return variables, nil
+	if err != nil || engine == "" {
+		return variables, err
 	}
 	program, ok := p.found[engine]
 	if !ok {

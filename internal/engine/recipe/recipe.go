@@ -11,6 +11,8 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/launcher"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
@@ -65,6 +67,9 @@ func Of(r runs.Run, a runs.Attempt, outputs []runs.Output) (runs.Recipe, error) 
 	}
 	if task.Shard {
 		c.item(&task, a.Item)
+	}
+	if err := c.mentioned(&task); err != nil {
+		return runs.Recipe{}, err
 	}
 	if g.Source != nil && n.UsesSource() && r.Commit != "" {
 		task.Source = path.Join(Folder, codeFolder, g.Source.Path)
@@ -130,10 +135,23 @@ func (c *builder) nameOf(key string) string {
 	return path.Base(key)
 }
 
+// mentioned brings along what a command reads only where it mentions it.
+func (c *builder) mentioned(task *taskenv.Task) (err error) {
+	var spec executor.Spec
+	places := executor.Places{Inputs: path.Join(Folder, inputFolder), Temp: path.Join(Folder, tempFolder)}
+	task.Launch, err = launcher.AddFiles(&spec, task.Node, places, task.Values.JSON)
+	for _, in := range spec.Inputs {
+		c.recipe.Lists[path.Join(inputFolder, in.Path)] = string(in.Text)
+	}
+	return err
+}
+
 // item gives a shard its value; one that is a file of the run is brought along.
 func (c *builder) item(task *taskenv.Task, raw string) {
-	var text string
-	if json.Unmarshal([]byte(raw), &text) != nil {
+	var value any
+	_ = json.Unmarshal([]byte(raw), &value) // what cannot be read is no text
+	text, isText := value.(string)
+	if !isText {
 		task.Item = raw
 		return
 	}
