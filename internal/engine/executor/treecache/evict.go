@@ -98,6 +98,9 @@ func (c *Cache) remove(hex string) error {
 		}
 	}
 	removing := c.Dir(oldPrefix + hex)
+	if err := folder.RemoveAll(removing); err != nil { // of one who was killed
+		return err
+	}
 	err = os.Rename(c.Dir(hex), removing)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -66,12 +66,15 @@ func Open(c Config) (*Cache, error) {
 // Dir is where a tree is, once it is there.
 func (c *Cache) Dir(hex string) string { return filepath.Join(c.Folder, treesFolder, hex) }
 
-// Meta reads what is known of a tree; fs.ErrNotExist when there is none. The
-// time of change of the file is when the tree was last used.
+// Meta reads what is known of a tree; fs.ErrNotExist when there is none, or a
+// spoilt one. The time of change of the file is when the tree was last used.
 func (c *Cache) Meta(hex string, into any) error {
 	text, err := os.ReadFile(filepath.Join(c.Dir(hex), metaFile))
 	if err != nil {
 		return err
+	}
+	if !json.Valid(text) {
+		return fs.ErrNotExist
 	}
 	return json.Unmarshal(text, into)
 }
