@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,7 +38,38 @@ func sendFile(ctx context.Context, c *client, name, work string, o shim.Output) 
 		return refused{text: o.Path + " is not there any more"}
 	}
 	defer f.Close()
-	return c.output(ctx, name, io.LimitReader(f, o.Size), o.Size)
+	return sendBytes(ctx, c, name, f, o)
+}
+
+// sendBytes sends what was collected, if it is still there.
+func sendBytes(ctx context.Context, c *client, name string, r io.Reader, o shim.Output) error {
+	body := &collected{r: r, left: o.Size}
+	err := c.output(ctx, name, body, o.Size)
+	if err != nil && body.changed.Load() {
+		return refused{text: o.Path + " has changed"} // which does not pass
+	}
+	return err
+}
+
+// collected reads as many bytes as there were, and keeps whether there are less. A
+// client may read on after it has answered.
+type collected struct {
+	r       io.Reader
+	left    int64
+	changed atomic.Bool
+}
+
+func (c *collected) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	if err != nil && c.left > 0 {
+		c.changed.Store(true)
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, nil
 }
 
 // sendFolder sends the bytes of all files, then what they are.
@@ -47,7 +79,7 @@ func sendFolder(ctx context.Context, c *client, name, work string, o shim.Output
 		return refused{text: o.Path + " is not there any more"}
 	}
 	defer f.Close()
-	if err := c.output(ctx, name, io.LimitReader(f, o.Size), o.Size); err != nil {
+	if err := sendBytes(ctx, c, name, f, o); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, f); err != nil {
