@@ -165,7 +165,7 @@ func webhookCommands(t *testing.T, s *server) {
 	p.kept["BROKEN"] = written(t, "broken.json", `{"text":`)
 	p.types(
 		typed{command: "webhooks", prints: `\AID +URL +EVENTS +ENABLED\n\z`},
-		typed{command: "webhooks create ${RECEIVER}/good --event run.failed --event run.completed", prints: `\Awh\S*_\S+\n\z`, keep: "GOOD"},
+		typed{command: "webhooks create ${RECEIVER}/good --event run.failed --event run.completed", prints: `\Awh\S*_\S+\n\z`, tells: `\AMessages are signed with whsec_\S+\. It is shown this once\.\n\z`, keep: "GOOD"},
 		typed{command: "webhooks create ${RECEIVER}/refusing --format slack --json", prints: "\"secret\": \"\\S+\"\n\"format\": \"slack\""},
 	)
 	p.kept["BAD"] = p.printed(`"id": "(whk_\w+)"`)

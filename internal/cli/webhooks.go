@@ -95,7 +95,8 @@ func (c *webhooksPreview) Run(w screen.Console) error {
 	return s.Emit(r.JSON200.Data, func() { s.Say("%s", screen.Clean(string(r.JSON200.Data.Body))) })
 }
 
-// Run shows the secret this once.
+// Run shows the secret this once, to scripts as well: nobody can ask for it again. The
+// id is all that stands on standard output, as other commands take it.
 func (c *webhooksCreate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *webhooksCreate) Run(w screen.Console) error {
 	made := r.JSON201.Data
 	return s.Emit(made, func() {
 		s.Say("%s", made.ID)
-		s.Note("Messages are signed with %s. It is shown this once.", made.Secret)
+		s.Tell("Messages are signed with %s. It is shown this once.", made.Secret)
 	})
 }
 
