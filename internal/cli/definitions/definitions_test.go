@@ -94,15 +94,17 @@ func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
 		"with an equals sign":        {[]string{"one=https://a.org/x?y=z"}, "", `{"one":"https://a.org/x?y=z"}`, ""},
 		"a folder elsewhere":         {[]string{"folder=s3://b/x/"}, "", `{"folder":["s3://b/x/"]}`, ""},
 
-		"no name":              {[]string{"one"}, "", "-i one: write name=file", ""},
-		"no value":             {[]string{"one="}, "", "-i one=: write name=file", ""},
-		"another input":        {[]string{"two=x"}, "", `no input "two"; it takes folder, many, one`, ""},
-		"no such file":         {[]string{"one=$/gone"}, "", "there is no local file", ""},
-		"nothing matches":      {[]string{"many=$/*.bam"}, "", "no file matches", ""},
-		"a broken pattern":     {[]string{"many=$/[a"}, "", "-i many: ", ""},
-		"two for one":          {[]string{"one=$/?.fq"}, "", "-i one: it takes one file", ""},
-		"two for one, by turn": {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: it takes one file", ""},
-		"refused by upload":    {[]string{"many=$/a.fq", "many=$/b.fq"}, "refusing b.fq", "b.fq is refused", "a.fq"},
+		"no name":                             {[]string{"one"}, "", "-i one: write name=file", ""},
+		"no value":                            {[]string{"one="}, "", "-i one=: write name=file", ""},
+		"another input":                       {[]string{"two=x"}, "", `no input "two"; it takes folder, many, one`, ""},
+		"no such file":                        {[]string{"one=$/gone"}, "", "there is no local file", ""},
+		"nothing matches":                     {[]string{"many=$/*.bam"}, "", "no file matches", ""},
+		"a broken pattern":                    {[]string{"many=$/[a"}, "", "-i many: ", ""},
+		"two for one":                         {[]string{"one=$/?.fq"}, "", "-i one: it takes one file", ""},
+		"two for one, by turn":                {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: it takes one file", ""},
+		"nothing is sent before all is known": {[]string{"many=$/a.fq", "two=x"}, "", `no input "two"`, ""},
+		"nor before there is too much":        {[]string{"one=$/a.fq", "one=$/b.fq"}, "", "it takes one file", ""},
+		"refused by upload":                   {[]string{"many=$/a.fq", "many=$/b.fq"}, "refusing b.fq", "b.fq is refused", "a.fq"},
 	} {
 		var uploaded []string
 		upload := func(path string) (string, error) {
@@ -167,12 +169,51 @@ func TestWhatVariesIsTypedToo(t *testing.T) {
 	if text, _ := json.Marshal(got); err != nil || string(text) != `{"n":[1,2,3],"s":["a","1",""]}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	for given, want := range map[string]string{"n": "write name=value,value", "n=": "write name=value,value", "n=1,x": `-p n: "x" is no integer`, "m=1": `no parameter "m"; it takes n, s`, "n=1,,2": `"" is no integer`} {
+	for given, want := range map[string]string{"n": "write name=value,value", "n=": "write name=value,value", "n=1,x": `--vary n: "x" is no integer`, "m=1": `no parameter "m"; it takes n, s`, "n=1,,2": `"" is no integer`} {
 		if _, err := g.Varied([]string{given}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", given, err)
 		}
 	}
 	if _, err := ReadGraph([]byte(`{"parameters":[]}`)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestArraysAndObjectsVaryAsAWhole(t *testing.T) {
+	t.Parallel()
+	g, err := ReadGraph([]byte(`{"parameters":{"l":{"type":"array"},"o":{"type":"object"},"s":{"type":"string"},"either":{"type":["string","array"]},"any":{},"n":{"type":"integer"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{ // the values, or a part of the error
+		`l=[1,2],[3]`:                `[[1,2],[3]]`,
+		`l=[1,2] , [3]`:              `[[1,2],[3]]`,
+		`l=[]`:                       `[[]]`,
+		`l=["a,]",[1,[2]]],["\"],"]`: `[["a,]",[1,[2]]],["\"],"]]`,
+		`o={"a":[1,2],"b":"}"},{}`:   `[{"a":[1,2],"b":"}"},{}]`,
+		`any=[1,2],{"a":1},3,word`:   `[[1,2],{"a":1},3,"word"]`,
+		`either=[1,2],a,b`:           `[[1,2],"a","b"]`,
+		`either=[a,b`:                `["[a","b"]`,   // no JSON: words, as before
+		`either=[1]x,2`:              `["[1]x","2"]`, // nor is this
+		`s=[1,2]`:                    `["[1","2]"]`,  // a text takes no array
+		`s={"a":1,"b":2}`:            `["{\"a\":1","\"b\":2}"]`,
+		`l=[1,2],`:                   `--vary l: "" is no array`,
+		`l=[1,2`:                     `--vary l: "[1" is no array`,
+		`l=1,[2]`:                    `--vary l: "1" is no array`,
+		`l=[1][2]`:                   `--vary l: "[1][2]" is no array`,
+		`o=[1,2]`:                    `--vary o: "[1,2]" is no object`,
+		`n=[1,2]`:                    `--vary n: "[1" is no integer`,
+	} {
+		name, _, _ := strings.Cut(given, "=")
+		got, err := g.Varied([]string{given})
+		if !strings.HasPrefix(want, "[") {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s, %v", given, got[name], err)
+			}
+			continue
+		}
+		if text, _ := json.Marshal(got[name]); err != nil || string(text) != want {
+			t.Errorf("%s: %s, %v", given, text, err)
+		}
 	}
 }

@@ -25,17 +25,23 @@ func (g Graph) ReadParameters(given []string) (api.Parameters, error) {
 		if !ok {
 			return nil, fmt.Errorf("-p %s: write name=value", text)
 		}
-		s, known := g.Parameters[name]
-		if !known {
-			return nil, fmt.Errorf("the workflow has no parameter %q; %s", name, choices("it takes", slices.Sorted(maps.Keys(g.Parameters))))
-		}
-		typed, err := s.Value(value)
+		s, err := g.parameter(name)
 		if err != nil {
+			return nil, err
+		}
+		if out[name], err = s.Value(value); err != nil {
 			return nil, fmt.Errorf("-p %s: %w", name, err)
 		}
-		out[name] = typed
 	}
 	return out, nil
+}
+
+func (g Graph) parameter(name string) (Schema, error) {
+	s, known := g.Parameters[name]
+	if !known {
+		return s, fmt.Errorf("the workflow has no parameter %q; %s", name, choices("it takes", slices.Sorted(maps.Keys(g.Parameters))))
+	}
+	return s, nil
 }
 
 func choices(verb string, names []string) string {
@@ -86,10 +92,15 @@ func fits(t, text string) bool {
 }
 
 // ReadInputs turns name=file, name=key or name=address into the run's inputs. upload sends
-// a local file and gives its key; addresses are reached by a connection, if there is
-// one.
+// a local file and gives its key, once nothing is wrong with any of them; addresses are
+// reached by a connection, if there is one.
 func (g Graph) ReadInputs(given []string, connection string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
-	keys := map[string][]string{}
+	type source struct {
+		input, value string
+		local        bool
+	}
+	var sources []source
+	count := map[string]int{}
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || value == "" {
@@ -103,19 +114,26 @@ func (g Graph) ReadInputs(given []string, connection string, upload func(path st
 		if err != nil {
 			return nil, fmt.Errorf("-i %s: %w", name, err)
 		}
-		if in.Type == "file" && len(keys[name])+max(len(paths), 1) > 1 {
-			return nil, fmt.Errorf("-i %s: it takes one file", name)
-		}
 		if len(paths) == 0 {
-			keys[name] = append(keys[name], value)
+			sources = append(sources, source{name, value, false})
 		}
 		for _, path := range paths {
-			key, err := upload(path)
-			if err != nil {
-				return nil, err
-			}
-			keys[name] = append(keys[name], key)
+			sources = append(sources, source{name, path, true})
 		}
+		if count[name] += max(len(paths), 1); in.Type == "file" && count[name] > 1 {
+			return nil, fmt.Errorf("-i %s: it takes one file", name)
+		}
+	}
+	keys := map[string][]string{}
+	for _, s := range sources {
+		key, err := s.value, error(nil)
+		if s.local {
+			key, err = upload(s.value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys[s.input] = append(keys[s.input], key)
 	}
 	return g.inputValues(keys, connection)
 }
@@ -206,13 +224,37 @@ func (g Graph) Varied(given []string) (map[string][]json.RawMessage, error) {
 		if !ok || list == "" {
 			return nil, fmt.Errorf("--vary %s: write name=value,value", text)
 		}
-		for value := range strings.SplitSeq(list, ",") {
-			typed, err := g.ReadParameters([]string{name + "=" + value})
+		s, err := g.parameter(name)
+		if err != nil {
+			return nil, err
+		}
+		for more := true; more; {
+			var value string
+			value, list, more = s.cut(list)
+			typed, err := s.Value(value)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--vary %s: %w", name, err)
 			}
-			vary[name] = append(vary[name], typed[name])
+			vary[name] = append(vary[name], typed)
 		}
 	}
 	return vary, nil
+}
+
+// cut takes the first of several values off. An array or object, where the parameter
+// takes one, goes to its own end: it has commas, too.
+func (s Schema) cut(list string) (value, rest string, more bool) {
+	types := s.types()
+	nested := len(types) == 0 || slices.Contains(types, "array") || slices.Contains(types, "object")
+	if begun := strings.TrimSpace(list); nested && begun != "" && strings.ContainsRune("[{", rune(begun[0])) {
+		var whole json.RawMessage
+		decoder := json.NewDecoder(strings.NewReader(list))
+		if decoder.Decode(&whole) == nil {
+			behind := strings.TrimSpace(list[decoder.InputOffset():])
+			if behind == "" || behind[0] == ',' {
+				return string(whole), strings.TrimPrefix(behind, ","), behind != ""
+			}
+		}
+	}
+	return strings.Cut(list, ",")
 }
