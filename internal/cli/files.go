@@ -67,21 +67,13 @@ func (c *filesUpload) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	sent := []api.File{}
-	for _, path := range c.File {
+	return session.Each(s, c.File, func(path string) (api.File, error) {
 		f, err := s.Upload(path, c.ContentType)
-		if err != nil {
-			return err
+		if err == nil && !s.JSON {
+			s.Say("%s", f.Key) // at once: the next one may take hours
 		}
-		sent = append(sent, f)
-		if !s.JSON {
-			s.Say("%s", f.Key)
-		}
-	}
-	if s.JSON {
-		return s.Emit(sent, nil)
-	}
-	return nil
+		return f, err
+	}, func(api.File) {})
 }
 
 type filesDownload struct {
@@ -137,21 +129,15 @@ func (c *filesRemove) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	gone := []api.FileDeleted{}
-	for _, name := range c.File {
+	return session.Each(s, c.File, func(name string) (api.FileDeleted, error) {
 		f, err := s.File(name)
 		if err != nil {
-			return err
+			return api.FileDeleted{}, err
 		}
 		r, err := s.API.DeleteFileWithResponse(s.Ctx, nil, api.DeleteFile{Key: f.Key, Source: f.Source})
 		if err != nil {
-			return s.Explain(err)
+			return api.FileDeleted{}, s.Explain(err)
 		}
-		gone = append(gone, r.JSON200.Data)
-	}
-	return s.Emit(gone, func() {
-		for _, g := range gone {
-			s.Say("deleted %s", screen.Clean(g.Key))
-		}
-	})
+		return r.JSON200.Data, nil
+	}, func(g api.FileDeleted) { s.Say("deleted %s", screen.Clean(g.Key)) })
 }

@@ -48,26 +48,22 @@ func (c *workflowsMove) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	done := []api.Workflow{}
-	for _, name := range c.Workflow {
+	return session.Each(s, c.Workflow, func(name string) (api.Workflow, error) {
 		id, err := s.WorkflowID(name)
 		if err != nil {
-			return err
+			return api.Workflow{}, err
 		}
 		r, err := s.API.UpdateWorkflowWithResponse(s.Ctx, id, nil, api.WorkflowEdit{Folder: &c.To})
 		if err != nil {
-			return s.Explain(err)
+			return api.Workflow{}, s.Explain(err)
 		}
-		done = append(done, r.JSON200.Data)
-	}
-	return s.Emit(done, func() {
-		for _, f := range done {
-			if f.Folder == "" {
-				s.Say("%s is in no folder", screen.Clean(f.Name))
-				continue
-			}
-			s.Say("%s is in %s", screen.Clean(f.Name), screen.Clean(f.Folder))
+		return r.JSON200.Data, nil
+	}, func(f api.Workflow) {
+		if f.Folder == "" {
+			s.Say("%s is in no folder", screen.Clean(f.Name))
+			return
 		}
+		s.Say("%s is in %s", screen.Clean(f.Name), screen.Clean(f.Folder))
 	})
 }
 
@@ -87,7 +83,7 @@ func (c *workflowsRenameFolder) Run(w screen.Console) error {
 	if err != nil {
 		return s.Explain(err)
 	}
-	return s.Emit(r.JSON200.Data, func() { s.Say("%d workflows moved", r.JSON200.Data.Moved) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("%s moved", screen.Count(r.JSON200.Data.Moved, "workflow")) })
 }
 
 type workflowsFavorite struct {

@@ -2,6 +2,7 @@
 package runs
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -294,29 +295,23 @@ func (c *runsCancel) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	done, failed := each(c.Run_, func(id string) (api.CancelledRun, error) {
+	return session.Each(s, c.Run_, func(id string) (api.CancelledRun, error) {
 		r, err := s.API.CancelRunWithResponse(s.Ctx, id, nil)
 		if err != nil {
 			return api.CancelledRun{}, s.Explain(err)
 		}
 		return r.JSON200.Data, nil
-	})
-	if len(done) == 0 {
-		return failed
-	}
-	return errors.Join(failed, s.Emit(done, func() {
-		for _, d := range done {
-			verb := "is being cancelled"
-			switch d.Status {
-			case api.RunStatusQueued, api.RunStatusRunning:
-			case api.RunStatusCancelled:
-				verb = "is cancelled"
-			default:
-				verb = "had ended: " + string(d.Status)
-			}
-			s.Say("%s %s", d.RunID, verb)
+	}, func(d api.CancelledRun) {
+		verb := "is being cancelled"
+		switch d.Status {
+		case api.RunStatusQueued, api.RunStatusRunning:
+		case api.RunStatusCancelled:
+			verb = "is cancelled"
+		default:
+			verb = "had ended: " + string(d.Status)
 		}
-	}))
+		s.Say("%s %s", d.RunID, verb)
+	})
 }
 
 type runsRetry struct {
@@ -345,7 +340,7 @@ func (c *runsRetry) Run(w screen.Console) error {
 		in.Definition = new(api.RetryRunDefinitionCurrent)
 	}
 	if len(c.Param) > 0 {
-		if in.Parameters, err = changed(s, c.Run_, c.Param); err != nil {
+		if in.Parameters, err = changed(s, c.Run_, c.Param, c.Current); err != nil {
 			return err
 		}
 	}
@@ -374,8 +369,10 @@ func previewRetry(s *session.Session, run string, in api.RetryRun) error {
 	})
 }
 
-// changed is an earlier run's parameters with some others in their place.
-func changed(s *session.Session, run string, given []string) (api.Parameters, error) {
+// changed is an earlier run's parameters with some others in their place. For the
+// workflow as it is now, what that does not ask for any more is left out, and a value
+// that was only the default follows the default, as without any others.
+func changed(s *session.Session, run string, given []string, current bool) (api.Parameters, error) {
 	old, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
 	if err != nil {
 		return nil, s.Explain(err)
@@ -384,12 +381,24 @@ func changed(s *session.Session, run string, given []string) (api.Parameters, er
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := g.ReadParameters(given)
+	now := g
+	if current {
+		f, err := s.Workflow(old.JSON200.WorkflowID)
+		if err != nil {
+			return nil, err
+		}
+		if now, err = definitions.ReadGraph(f.Definition); err != nil {
+			return nil, err
+		}
+	}
+	fresh, err := now.ReadParameters(given)
 	if err != nil {
 		return nil, err
 	}
 	for name, value := range old.JSON200.Parameters {
-		if _, named := fresh[name]; !named {
+		p, asked := now.Parameters[name]
+		follows := current && p.Default != nil && bytes.Equal(value, g.Parameters[name].Default)
+		if _, named := fresh[name]; !named && !follows && (asked || !current) {
 			fresh[name] = value
 		}
 	}

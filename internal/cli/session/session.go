@@ -117,6 +117,27 @@ func (s *Session) Explain(err error) error {
 	return line.Explained{Err: err, Hint: hint}
 }
 
+// Each does something to one after the other until that fails, and says what was done:
+// that cannot be taken back, so a failure does not hide it.
+func Each[T any](s *Session, names []string, do func(name string) (T, error), people func(T)) error {
+	done, failed := []T{}, error(nil)
+	for _, name := range names {
+		var one T
+		if one, failed = do(name); failed != nil {
+			break
+		}
+		done = append(done, one)
+	}
+	if len(done) == 0 {
+		return failed
+	}
+	return errors.Join(failed, s.Emit(done, func() {
+		for _, one := range done {
+			people(one)
+		}
+	}))
+}
+
 // Emit prints data as JSON when that was asked for, else in a form for people.
 func (s *Session) Emit(data any, people func()) error {
 	if !s.JSON {
