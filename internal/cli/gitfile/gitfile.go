@@ -165,8 +165,11 @@ func (g Git) run(ctx context.Context, args ...string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return errors.New("git is not installed")
 	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // it was stopped
+	}
 	if err != nil {
-		return fmt.Errorf("git %s: %w", args[0], err)
+		return fmt.Errorf("git %s: %s", args[0], err.Error()) // without git's exit status, which would become ours
 	}
 	return nil
 }

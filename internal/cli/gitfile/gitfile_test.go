@@ -2,7 +2,9 @@ package gitfile
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -188,5 +190,27 @@ func TestAPushCommitsTheFileAlone(t *testing.T) {
 	}
 	if err := (Git{Folder: t.TempDir(), Says: &says}).Push(t.Context(), "x"); err == nil || !strings.HasPrefix(err.Error(), "git add: ") {
 		t.Errorf("outside of a repository: %v", err)
+	}
+}
+
+// A program that fails exits with 1, and one that is stopped says so: what git exits
+// with, 128 or a signal, is not ours.
+func TestGitsExitStatusIsItsOwn(t *testing.T) {
+	t.Parallel()
+	var says bytes.Buffer
+	err := Git{Folder: t.TempDir(), Says: &says}.Push(t.Context(), "x")
+	if _, has := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); has || err == nil {
+		t.Errorf("it failed with a status: %v", err)
+	}
+	if !strings.Contains(says.String(), "not a git repository") {
+		t.Errorf("git says %q", &says)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := (Git{Folder: t.TempDir(), Says: &says}).Push(stopped, "x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
 	}
 }

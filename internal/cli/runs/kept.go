@@ -82,6 +82,7 @@ func (c *runsKept) files(s *session.Session, attempt int) error {
 		return err
 	}
 	defer folder.Close()
+	fetched := []api.KeptFile{}
 	for _, f := range list {
 		if f.URL == nil {
 			continue
@@ -89,7 +90,13 @@ func (c *runsKept) files(s *session.Session, attempt int) error {
 		if err := folder.Fetch(transfer.File{Path: f.Path, URL: *f.URL, Size: f.Size}); err != nil {
 			return s.Explain(err)
 		}
-		s.Say("%s", filepath.Join(c.To, filepath.FromSlash(f.Path)))
+		fetched = append(fetched, f)
+		if !s.JSON {
+			s.Say("%s", filepath.Join(c.To, filepath.FromSlash(f.Path)))
+		}
+	}
+	if s.JSON {
+		return s.Emit(fetched, nil)
 	}
 	return nil
 }
