@@ -96,7 +96,6 @@ func (c *outputsDownload) Run(w screen.Console) error {
 			return err
 		}
 		if o.Directory != nil {
-			place += ".zip"
 			err = folder.FetchArchive(place, o.Directory.ArchiveURL)
 		} else {
 			err = folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size, Renew: func() (string, error) {
@@ -145,24 +144,34 @@ func renewed(s *session.Session, run string, o api.Output) (api.Output, error) {
 }
 
 // places gives each output a path of its own: its name, and where several
-// share it, below their node, port and shard.
+// share it, below their node, port and shard. A folder comes as an archive.
 func places(list []api.Output) []string {
+	fileName := func(o api.Output) string {
+		if o.Directory != nil {
+			return o.Name + ".zip"
+		}
+		return o.Name
+	}
 	named := map[string]int{}
 	for _, o := range list {
-		named[strings.ToLower(o.Name)]++ // some disks do not tell case
+		named[strings.ToLower(fileName(o))]++ // some disks do not tell case
 	}
-	taken := map[string]bool{}
+	below, taken := make([]string, len(list)), map[string]bool{}
+	for i, o := range list {
+		if named[strings.ToLower(fileName(o))] == 1 {
+			continue
+		}
+		below[i] = o.NodeID + "/" + o.Port + "/"
+		if o.Index != nil {
+			below[i] += strconv.Itoa(*o.Index) + "/"
+		}
+		taken[strings.ToLower(o.NodeID)] = true // by a folder, which no file may be called
+	}
 	all := make([]string, len(list))
 	for i, o := range list {
-		place := o.Name
-		if named[strings.ToLower(o.Name)] > 1 {
-			place = o.NodeID + "/" + o.Port + "/" + o.Name
-			if o.Index != nil {
-				place = o.NodeID + "/" + o.Port + "/" + strconv.Itoa(*o.Index) + "/" + o.Name
-			}
-		}
+		place := below[i] + fileName(o)
 		for n := 2; taken[strings.ToLower(place)]; n++ {
-			place = path.Dir(place) + "/" + strconv.Itoa(n) + "-" + o.Name
+			place = below[i] + strconv.Itoa(n) + "-" + fileName(o)
 		}
 		taken[strings.ToLower(place)] = true
 		all[i] = place
