@@ -1,10 +1,12 @@
 package ai
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/ai/reader"
 )
@@ -69,8 +71,10 @@ func checked(read reader.Reading, p Paper, pages []reader.Page, notes []string) 
 			Tools: cleanAll(step.Tools), Evidence: verbatim(step.Evidence, pages),
 		})
 	}
-	for _, n := range read.Notes {
-		notes = append(notes, clean(n, longestText))
+	for _, n := range read.Notes[:min(len(read.Notes), mostItems)] {
+		if n = clean(n, longestText); n != "" {
+			notes = append(notes, n)
+		}
 	}
 	suggestion, note := runnable(read.Suggestion)
 	if note != "" {
@@ -110,8 +114,10 @@ func runnable(s *reader.Suggestion) (*reader.Suggestion, string) {
 	if !(confidence >= 0 && confidence <= 1) { // also what is no number
 		confidence = 0
 	}
+	// As a workflow may be called: who takes the suggestion makes one of it.
+	name := clean(strings.Join(strings.Fields(s.Name), " "), 200)
 	return &reader.Suggestion{
-		Name: clean(s.Name, 200), Description: clean(s.Description, 10_000), Definition: definition, Confidence: confidence,
+		Name: cmp.Or(name, "Workflow of a paper"), Description: clean(s.Description, 10_000), Definition: definition, Confidence: confidence,
 	}, ""
 }
 
@@ -133,12 +139,8 @@ func clean(text string, most int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "")))
-	if n := 0; len(text) > most {
-		for i := range text {
-			if n++; n > most {
-				return text[:i] + "…"
-			}
-		}
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return text
 	}
-	return text
+	return string([]rune(text)[:most-1]) + "…"
 }

@@ -46,7 +46,7 @@ func (c *Client) Read(ctx context.Context, p ai.Paper, pages []reader.Page) (rea
 	parts, left := split(pages)
 	notes := []string{"Read by the model " + c.Model + ": check what it says against the paper."}
 	if left {
-		notes = append(notes, "The paper is very long; only its first part was read.")
+		notes = append(notes, "The paper is very long; only a part of it was read.")
 	}
 	text := parts[0]
 	if len(parts) > 1 {
@@ -86,6 +86,7 @@ func split(pages []reader.Page) (parts []string, left bool) {
 	}
 	for _, p := range pages {
 		text := p.Text[:min(len(p.Text), partSize)]
+		left = left || len(text) < len(p.Text)
 		if b.Len()+len(text) > partSize {
 			flush()
 		}
@@ -95,7 +96,7 @@ func split(pages []reader.Page) (parts []string, left bool) {
 	if len(parts) == 0 {
 		return []string{""}, false
 	}
-	return parts[:min(len(parts), mostParts)], len(parts) > mostParts
+	return parts[:min(len(parts), mostParts)], left || len(parts) > mostParts
 }
 
 // task puts the paper between marks that it cannot know, so that it cannot
