@@ -232,20 +232,30 @@ func (r *reply) Next() ([]byte, error) {
 // event reads up to the empty line that ends an event.
 func (r *reply) event() (raw, data []byte, err error) {
 	for {
-		line, err := r.in.ReadBytes('\n')
-		if err != nil {
+		before := len(raw)
+		if raw, err = r.line(raw); err != nil {
 			return nil, nil, err
 		}
-		raw = append(raw, line...)
-		if len(raw) > largestEvent {
-			return nil, nil, errors.New("an event is too large")
-		}
-		line = bytes.TrimRight(line, "\r\n")
+		line := bytes.TrimRight(raw[before:], "\r\n")
 		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
 		}
 		if len(line) == 0 {
 			return raw, data, nil
+		}
+	}
+}
+
+// line adds the next line to an event, which is never larger than it may be,
+// even where a line has no end.
+func (r *reply) line(event []byte) ([]byte, error) {
+	for {
+		piece, err := r.in.ReadSlice('\n')
+		if event = append(event, piece...); len(event) > largestEvent {
+			return nil, errors.New("an event is too large")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return event, err
 		}
 	}
 }
