@@ -273,6 +273,12 @@ func TestHostileTreesAreRefused(t *testing.T) {
 		"a link above the top": {func(r *gittest.Repository, blob func(string) string) string {
 			return rawTree(t, r, folder, "a", rawTree(t, r, link, "up", blob("../../secret")))
 		}, "leads out"},
+		"a link that leads up by way of others": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, link, "here", blob("."), link, "out", blob("here/here/here/../../../etc/passwd"))
+		}, "link out leads out"},
+		"a link in what is a link": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, link, "here", blob("."), link, "here/out", blob("../passwd"))
+		}, "link here/out leads out"},
 		"git's own folder": {func(r *gittest.Repository, blob func(string) string) string {
 			return rawTree(t, r, folder, ".git", rawTree(t, r, file, "config", blob("[core]\nfsmonitor=evil")))
 		}, "cannot be used"},

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/git/unpack"
 )
@@ -26,6 +28,7 @@ type layout struct {
 	prefix string // of the submodule that is being filled
 	limits Limits
 	hash   hash.Hash
+	links  []string // names of symbolic links
 
 	entries    int
 	bytes      int64
@@ -113,6 +116,7 @@ func (l *layout) entry(archive io.Reader, h *tar.Header, name string) error {
 		if err := l.note("link", name, h.Linkname); err != nil {
 			return err
 		}
+		l.links = append(l.links, name)
 		return l.root.Symlink(h.Linkname, name)
 	case tar.TypeReg:
 		return l.file(archive, h, name)
@@ -182,6 +186,19 @@ func staysInside(name, target string) bool {
 		}
 	}
 	return true
+}
+
+// outward finds a link that leads out by way of others, which only shows when all
+// of them are there. One that leads nowhere harms nobody.
+func (l *layout) outward() (link string, found bool) {
+	for _, name := range l.links {
+		_, err := l.root.Stat(name) // never leaves the folder
+		nowhere := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG)
+		if err != nil && !nowhere {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // printable is a stranger's text, fit to be shown.

@@ -210,6 +210,9 @@ func (t *Trees) make(ctx context.Context, w Wanted, commit, key string) error {
 	if err := t.fill(ctx, l, w, commit, 0); err != nil {
 		return err
 	}
+	if link, found := l.outward(); found {
+		return fault.Invalid("%s cannot be used: the link %s leads out of it", w.Repository.name(), printable(link))
+	}
 	text, err := json.Marshal(meta{Hash: l.sum(), Bytes: l.bytes})
 	if err != nil {
 		return err
