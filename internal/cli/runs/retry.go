@@ -1,0 +1,102 @@
+package runs
+
+import (
+	"bytes"
+	"crypto/rand"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
+)
+
+type runsRetry struct {
+	session.Flags `embed:""`
+	Run_          string   `arg:"" name:"run" help:"Id of the run."`
+	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
+	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
+	Current       bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
+	Only          []string `env:"-" sep:"none" placeholder:"NODE" help:"Run this node alone, with what the run made for it; may be given again."`
+	Preview       bool     `env:"-" help:"Start nothing: say what would be reused, and why not the rest."`
+	watchFlags    `embed:""`
+}
+
+// Run starts a new run; parameters that are not named stay as they were.
+func (c *runsRetry) Run(w screen.Console) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	size, _, err := definitions.ComputeFlags{Compute: c.Compute}.Size()
+	if err != nil {
+		return err
+	}
+	in := api.RetryRun{Compute: size, Only: c.Only}
+	if c.Current {
+		in.Definition = new(api.RetryRunDefinitionCurrent)
+	}
+	if len(c.Param) > 0 {
+		if in.Parameters, err = changed(s, c.Run_, c.Param, c.Current); err != nil {
+			return err
+		}
+	}
+	if c.Preview {
+		return previewRetry(s, c.Run_, in)
+	}
+	key := rand.Text()
+	r, err := s.API.RetryRunWithResponse(s.Ctx, c.Run_, &api.RetryRunParams{IdempotencyKey: &key}, in)
+	if err != nil {
+		return s.Explain(err)
+	}
+	return started(s, r.JSON202.Data, c.watchFlags)
+}
+
+func previewRetry(s *session.Session, run string, in api.RetryRun) error {
+	r, err := s.API.PreviewRetryWithResponse(s.Ctx, run, nil, in)
+	if err != nil {
+		return s.Explain(err)
+	}
+	return s.Emit(r.JSON200.Data, func() {
+		rows := [][]string{{"NODE", "NAME", "EXPECTED", "WHY"}}
+		for _, n := range r.JSON200.Data.Nodes {
+			rows = append(rows, []string{n.ID, n.Name, string(n.Expect), n.Reason})
+		}
+		s.Table(rows)
+	})
+}
+
+// changed is an earlier run's parameters with some others in their place. For the
+// workflow as it is now, what that does not ask for any more is left out, and a value
+// that was only the default follows the default, as without any others.
+func changed(s *session.Session, run string, given []string, current bool) (api.Parameters, error) {
+	old, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
+	if err != nil {
+		return nil, s.Explain(err)
+	}
+	g, err := definitions.ReadGraph(old.JSON200.Definition)
+	if err != nil {
+		return nil, err
+	}
+	now := g
+	if current {
+		f, err := s.Workflow(old.JSON200.WorkflowID)
+		if err != nil {
+			return nil, err
+		}
+		if now, err = definitions.ReadGraph(f.Definition); err != nil {
+			return nil, err
+		}
+	}
+	fresh, err := now.ReadParameters(given)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range old.JSON200.Parameters {
+		p, asked := now.Parameters[name]
+		follows := current && p.Default != nil && bytes.Equal(value, g.Parameters[name].Default)
+		if _, named := fresh[name]; !named && !follows && (asked || !current) {
+			fresh[name] = value
+		}
+	}
+	return fresh, nil
+}
