@@ -41,7 +41,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 	}
 	r = old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
-	r.Starter = starter(caller)
+	r.Starter, r.For = starter(caller), ""
 	in.Label = Label{Tags: old.Tags} // another attempt at the same thing has a name of its own
 	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Billed = "", "", 0, 0, 0, 0
 	r.StartedAt, r.FinishedAt, r.BilledSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
