@@ -1,11 +1,11 @@
 package collab
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
+	"github.com/millrace/millrace/internal/domain/ydoc"
 )
 
 // errGuarded is about an update that changes what its author may not.
@@ -20,9 +20,8 @@ type guard struct {
 	text    string
 }
 
-// guardedFields are the fields by which something becomes guarded: an update that
-// adds one has its name in it.
-var guardedFields = [][]byte{[]byte("secrets"), []byte("connection"), []byte("source"), []byte("environment")}
+// guardedFields are the fields by which something becomes guarded.
+var guardedFields = []string{"secrets", "connection", "source", "environment"}
 
 // takeFrom applies an update of a client, if it may make it. mu is held.
 func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
@@ -34,11 +33,11 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	waiting := r.doc.Size().Pending
-	return r.doc.TakeIf(data, func() error {
+	return r.doc.TakeIf(data, func(added ydoc.Added) error {
 		if r.doc.Size().Pending > waiting {
 			return errGuarded // nobody knows yet what it will change
 		}
-		if before == "" && !mentions(data) {
+		if before == "" && !added.MayName(guardedFields...) {
 			return nil
 		}
 		definition, err := document.Read(r.doc, nil)
@@ -51,15 +50,6 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 		}
 		return nil
 	})
-}
-
-func mentions(update []byte) bool {
-	for _, word := range guardedFields {
-		if bytes.Contains(update, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // guarded is what the document has to guard. mu is held.

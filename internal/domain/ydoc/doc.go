@@ -106,8 +106,9 @@ func (d *Doc) Apply(update []byte) error {
 func (d *Doc) Take(update []byte) (changes []byte, err error) { return d.TakeIf(update, nil) }
 
 // TakeIf is Take for an update that somebody has a say in. allow looks at the
-// document as it would become; its error leaves the document as it was.
-func (d *Doc) TakeIf(update []byte, allow func() error) (changes []byte, err error) {
+// document as it would become, and at what is new in it; its error leaves the
+// document as it was.
+func (d *Doc) TakeIf(update []byte, allow func(Added) error) (changes []byte, err error) {
 	t, err := d.apply(update, allow)
 	if err != nil || !t.changed() {
 		return nil, err
@@ -115,7 +116,7 @@ func (d *Doc) TakeIf(update []byte, allow func() error) (changes []byte, err err
 	return t.encode(), nil
 }
 
-func (d *Doc) apply(b []byte, allow func() error) (*transaction, error) {
+func (d *Doc) apply(b []byte, allow func(Added) error) (*transaction, error) {
 	u, err := d.decode(b)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type transaction struct {
 	splits  []split
 	was     Size
 	work    int
-	allow   func() error // nil: nobody is asked
+	allow   func(Added) error // nil: nobody is asked
 	err     error
 }
 
@@ -32,7 +32,7 @@ func (t *transaction) commit(rest update) error {
 		t.err = t.check()
 	}
 	if t.err == nil && t.allow != nil {
-		t.err = t.allow()
+		t.err = t.allow(Added{t})
 	}
 	if t.err != nil {
 		t.pending = before

