@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -143,7 +145,7 @@ func (h *Hosts) File(ctx context.Context, team ids.Team, from source.Source, com
 	for _, name := range f.Names {
 		info, err := root.Lstat(name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // what should be its folder may be anything
 			continue
 		case err != nil:
 			return "", nil, err
