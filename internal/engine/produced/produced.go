@@ -3,7 +3,9 @@ package produced
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -62,11 +64,23 @@ func (m Files) Find(key string) (runs.Output, bool) {
 
 // SizeText is a number of bytes for people.
 func SizeText(n int64) string {
-	const gb, mb = 1 << 30, 1 << 20
-	if n >= gb {
-		return fmt.Sprintf("%.4g GB", float64(n)/gb)
+	if n < 1<<10 {
+		return fmt.Sprintf("%d bytes", n)
 	}
-	return fmt.Sprintf("%.3g MB", float64(n)/mb)
+	size, unit := float64(n)/(1<<10), "KB"
+	for _, larger := range []string{"MB", "GB"} {
+		if size >= 1<<10 {
+			size, unit = size/(1<<10), larger
+		}
+	}
+	step := 1.0 // three digits or more
+	switch {
+	case size < 10:
+		step = 100
+	case size < 100:
+		step = 10
+	}
+	return strconv.FormatFloat(math.Round(size*step)/step, 'f', -1, 64) + " " + unit
 }
 
 // MissingPaths names the paths that were promised at ports and are not there.
