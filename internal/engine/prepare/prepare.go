@@ -65,7 +65,7 @@ func (p *Preparer) State() map[ids.Run]bool {
 
 // Begin fetches what a run needs, until ctx ends.
 func (p *Preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs []admission.Need) {
-	ctx, stop := context.WithCancel(ctx)
+	limited, stop := context.WithTimeout(ctx, maxTime)
 	one := &preparation{images: runimages.Open(ctx, p.images(team)), stop: stop}
 	var refs []string
 	for _, n := range needs {
@@ -80,14 +80,13 @@ func (p *Preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs [
 	p.runs[id] = one
 	p.mu.Unlock()
 	p.work.Go(func() {
-		limited, cancel := context.WithTimeout(ctx, maxTime)
 		one.images.Prepare(limited, refs, func(refs []string) []string { return p.needed(limited, id, one.images, refs) })
 		for _, n := range needs {
 			if n.Kind == admission.Inputs {
 				p.inputs.Prepare(limited, ids.Team(n.Ref), id)
 			}
 		}
-		cancel()
+		stop()
 		p.mu.Lock()
 		wanted := p.runs[id] == one
 		one.ready = true
