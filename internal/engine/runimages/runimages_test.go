@@ -79,12 +79,16 @@ func TestAnImageIsResolvedAndFetchedOnce(t *testing.T) {
 		if all.Image("a") != nil || !all.Fetched("a") {
 			t.Error("an image that nobody has named")
 		}
-		if all.Resolved("a") || all.Resolved("a") || all.Resolved("b") {
-			t.Error("it is known at once what it is")
+		for _, ref := range []string{"a", "a", "b"} {
+			if all.Resolved(ref) {
+				t.Error("it is known at once what it is")
+			}
 		}
 		until(all, func() bool { return all.Resolved("a") && all.Resolved("b") })
-		if all.Fetched("a") || all.Fetched("a") {
-			t.Error("it is here at once")
+		for range 2 {
+			if all.Fetched("a") {
+				t.Error("it is here at once")
+			}
 		}
 		until(all, func() bool { return all.Fetched("a") })
 		if i := all.Image("a"); i.Err() != nil || i.Digest != "digest of a" {
@@ -102,17 +106,17 @@ func TestWhyAnImageCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no such manifest")
 	for name, tt := range map[string]struct {
-		registry registry
+		registry *registry
 		fetches  int
 		is       error
 		words    string
 	}{
-		"nobody knows it":     {registry{resolve: broken}, 0, broken, "no such manifest"},
-		"it cannot be read":   {registry{fetch: broken}, 1, broken, "no such manifest"},
-		"resolving takes for": {registry{takes: time.Hour}, 0, nil, "was not there within 30 minutes"},
+		"nobody knows it":     {&registry{resolve: broken}, 0, broken, "no such manifest"},
+		"it cannot be read":   {&registry{fetch: broken}, 1, broken, "no such manifest"},
+		"resolving takes for": {&registry{takes: time.Hour}, 0, nil, "was not there within 30 minutes"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &tt.registry
+			r := tt.registry
 			all := Open(t.Context(), r)
 			defer all.Close()
 			for range 2 {
