@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/internal/domain/folders"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 )
 
 // extraction is a folder that tasks share, once it is there.
@@ -115,7 +116,7 @@ func Build(ctx context.Context, dir string, m folders.Manifest, put func(e folde
 // build makes a folder, in which somebody else puts the files. A manifest that was
 // parsed names nothing outside of it.
 func build(ctx context.Context, dir string, m folders.Manifest, put func(e folders.Entry, file string) error) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return err
 	}
 	made := map[string]bool{dir: true}
@@ -129,7 +130,7 @@ func build(ctx context.Context, dir string, m folders.Manifest, put func(e folde
 			above = file
 		}
 		if !made[above] {
-			if err := os.MkdirAll(above, 0o755); err != nil {
+			if err := folder.MakeOpen(above); err != nil {
 				return err
 			}
 			made[above] = true
@@ -167,5 +168,5 @@ func linkOrCopy(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
+	return errors.Join(err, w.Chmod(info.Mode().Perm()), w.Close())
 }

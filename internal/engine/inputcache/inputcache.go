@@ -91,7 +91,7 @@ func (s *Cache) Link(ctx context.Context, file string, shared bool, key string, 
 		return err
 	}
 	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
+	return errors.Join(err, w.Chmod(0o644), w.Close()) // whatever the umask: tasks are other users
 }
 
 // open reads an object, from the cache where it is shared. One that is stored

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/command"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
 	"github.com/millrace/millrace/internal/environments"
 )
@@ -269,7 +270,7 @@ func (b *build) stagePackages(ctx context.Context, lock environment.Lock, files 
 	left := b.store.MaxOne
 	for i, p := range lock.Packages {
 		path := filepath.Join(inputs, files[i])
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // another user reads it
+		if err := folder.MakeOpen(filepath.Dir(path)); err != nil { // another user reads it
 			return err
 		}
 		f, err := createShared(path)

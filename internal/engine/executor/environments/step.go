@@ -109,7 +109,8 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 // stageFiles puts the files of a step where its sandbox finds them.
 func stageFiles(inputs string, files map[string]string) (err error) {
 	for name, text := range files {
-		err = errors.Join(err, os.WriteFile(filepath.Join(inputs, name), []byte(text), 0o644)) //nolint:gosec // another user reads it
+		file := filepath.Join(inputs, name)
+		err = errors.Join(err, os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, 0o644)) //nolint:gosec // another user reads it
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func copyFolder(ctx context.Context, from, to string, shared bool) error {
 		as := filepath.Join(to, name)
 		switch {
 		case d.IsDir():
-			return os.Mkdir(as, 0o755)
+			return errors.Join(os.Mkdir(as, 0o755), os.Chmod(as, 0o755))
 		case d.Type() == fs.ModeSymlink:
 			target, err := os.Readlink(path)
 			if err != nil {
@@ -52,5 +52,5 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return errors.Join(err, out.Chmod(info.Mode().Perm()|0o444), out.Close()) // for a task that is another user
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -39,7 +40,7 @@ func (f *Files) Stage(ctx context.Context, s executor.Spec, fetch executor.Fetch
 	}
 	for _, in := range s.Inputs {
 		file := filepath.Join(s.Places().Inputs, in.Path)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := MakeOpen(filepath.Dir(file)); err != nil {
 			return err
 		}
 		if err := f.put(ctx, in, file, fetch); err != nil {
@@ -58,7 +59,7 @@ func (f *Files) put(ctx context.Context, in executor.Input, file string, fetch e
 		}
 		return copyFolder(ctx, in.Folder, file, caps.InputsReadOnly)
 	case in.Object == "":
-		return os.WriteFile(file, in.Text, 0o644)
+		return errors.Join(os.WriteFile(file, in.Text, 0o644), os.Chmod(file, 0o644))
 	}
 	return fetch(ctx, in.Object, file)
 }
@@ -68,6 +69,25 @@ func (f *Files) prepare(ctx context.Context, s executor.Spec) error {
 		return p.Prepare(ctx, s.Key)
 	}
 	return os.MkdirAll(s.Work(), 0o755)
+}
+
+// MakeOpen makes a folder, and those above it that are missing, that everybody can
+// enter, whatever the umask: a task may be another user.
+func MakeOpen(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := MakeOpen(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o755)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, 0o755)
 }
 
 // Discard removes the folder.
@@ -91,7 +111,7 @@ func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output)
 
 // Open follows no link out of the folder that the command writes in.
 func (f *Files) Open(_ context.Context, h executor.Handle, path string) (io.ReadSeekCloser, error) {
-	part, name := filepath.Split(path)
+	part, name, _ := strings.Cut(path, "/")
 	file, err := outputs.Open(filepath.Join(f.Folder(h.Key), part), name)
 	if err != nil {
 		return nil, err // no file in an interface

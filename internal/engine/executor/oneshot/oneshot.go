@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 )
 
@@ -92,7 +93,7 @@ func prepare(ctx context.Context, d *local.Driver, c Command, s *executor.Spec) 
 	if err := d.Prepare(ctx, s.Key); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.Places().Inputs, 0o755); err != nil {
+	if err := folder.MakeOpen(s.Places().Inputs); err != nil {
 		return err
 	}
 	return c.Prepare(s, seen)
