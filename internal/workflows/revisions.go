@@ -220,13 +220,20 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 	return s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 }
 
-// named changes what a workflow is besides its definition. Its folder may have been
-// renamed meanwhile.
+// named changes what a workflow is besides its definition, and leaves alone what
+// others may have changed meanwhile.
 func named(before, like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
-		if like.Folder != before.Folder {
-			w.Folder = like.Folder
+		for _, f := range []struct {
+			is        *string
+			was, like string
+		}{{&w.Name, before.Name, like.Name}, {&w.Description, before.Description, like.Description}, {&w.Folder, before.Folder, like.Folder}} {
+			if f.like != f.was {
+				*f.is = f.like
+			}
+		}
+		if !slices.Equal(like.Tags, before.Tags) {
+			w.Tags = like.Tags
 		}
 		if w.Git != nil && like.Git != nil { // nobody detached it meanwhile
 			w.Git = like.Git
