@@ -229,7 +229,7 @@ func (m *merging) tell(row *Row, before Task) {
 		return
 	}
 	e := runs.Event{
-		Type: lifecycle.NodeFailedEvent, At: m.now, Node: row.NodeID, NodeName: row.Node, Shard: &row.Number, Attempt: &row.Attempt,
+		Type: lifecycle.NodeFailedEvent, At: m.now, Node: row.NodeID, NodeName: row.Node, Shard: &row.Shard, Attempt: &row.Attempt,
 		Message: "Task " + cmp.Or(row.Name, row.Node) + " failed",
 	}
 	if row.ExitCode != nil {

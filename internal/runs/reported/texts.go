@@ -24,8 +24,8 @@ func Text(s string, most int) string {
 		return s
 	}
 	s = s[:most-len(cutMark)]
-	for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
-		s = s[:len(s)-1]
+	for r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1; r, size = utf8.DecodeLastRuneInString(s) {
+		s = s[:len(s)-1] // a part of a character
 	}
 	return s + cutMark
 }
