@@ -31,6 +31,8 @@ type bench struct {
 	work  *worker
 	owner access.Caller
 	edit  *workflows.Service
+
+	fences map[ids.Run]int64 // of runs that a worker has
 }
 
 type worker struct {
@@ -65,7 +67,7 @@ func (w *worker) Cancel(id ids.Run) {
 func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		b := &bench{t: t, db: db, clock: storetest.NewClock(), work: &worker{}, owner: storetest.Owner(t, db, "ada")}
+		b := &bench{t: t, db: db, clock: storetest.NewClock(), work: &worker{}, owner: storetest.Owner(t, db, "ada"), fences: map[ids.Run]int64{}}
 		b.Service = runs.NewService(runs.Options{
 			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Engine: b.work, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})

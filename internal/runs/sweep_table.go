@@ -154,8 +154,8 @@ func (s *Service) sweptOutputs(ctx context.Context, id ids.Run, chosen []string,
 
 // smallText is what a file says, if it is small and text.
 func (s *Service) smallText(ctx context.Context, o Output) (*string, error) {
-	if o.Size > maxValueSize {
-		return nil, nil //nolint:nilnil // a large file has no value
+	if o.Folder != nil || o.Size > maxValueSize {
+		return nil, nil //nolint:nilnil // a folder or a large file has no value
 	}
 	f, err := s.objects.Open(ctx, o.Blob, 0, o.Size)
 	if err != nil {
