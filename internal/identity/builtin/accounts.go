@@ -158,7 +158,9 @@ func (s *Accounts) account(in SignUp) (NewAccount, error) {
 func line(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	n := utf8.RuneCountInString(text)
-	return text, n > 0 && n <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+	return text, n > 0 && n <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) // which end lines, too
+	})
 }
 
 // CheckPassword says what is wrong with a new password.

@@ -94,7 +94,7 @@ func plainUserCode(text string) string {
 // UserCode is a code as the device shows it, however it was typed.
 func UserCode(typed string) string {
 	plain := plainUserCode(typed)
-	if len(plain) != 8 {
+	if len(plain) != 8 || !visible(plain) {
 		return typed
 	}
 	return plain[:4] + "-" + plain[4:]

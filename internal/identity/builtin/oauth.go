@@ -76,7 +76,7 @@ func mayRegister(redirect string) bool {
 	case !ok:
 		return false
 	case u.Scheme == "https":
-		return u.Host != ""
+		return u.Hostname() != ""
 	case u.Scheme == "http":
 		return isLoopback(u)
 	default:
