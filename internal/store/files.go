@@ -315,8 +315,13 @@ func (db *DB) FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list 
 		f.Team = team
 		return scanFile(rows, f)
 	}, file+`f.run_id = $2`, team, run)
+	given := map[string]bool{} // to several inputs, perhaps
 	for _, keys := range inputs {
 		for _, key := range keys {
+			if given[key] {
+				continue
+			}
+			given[key] = true
 			f := files.File{Team: team}
 			found := db.asFault(scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2`, team, key), &f), "file")
 			switch {
