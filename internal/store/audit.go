@@ -198,19 +198,34 @@ func (db *DB) VerifyAudit(ctx context.Context) ([]Verified, error) {
 // verifyPage is how many entries are looked at at once.
 const verifyPage = 1000
 
-func (db *DB) verifyChain(ctx context.Context, chain string) (Verified, error) {
-	v := Verified{Chain: chain}
-	var end chainEnd
-	// One moment for the end and the entries: others write meanwhile.
-	err := db.q.QueryRowContext(ctx, `SELECT chain, seq, hash, first_seq, anchor, code FROM audit_chains WHERE chain = $1`, chain).
-		Scan(&end.chain, &end.seq, &end.hash, &end.first, &end.anchor, &end.code)
-	if errors.Is(err, sql.ErrNoRows) {
-		v.Problem = "where it ends is not on record"
-		return v, nil
+// verifyChain checks a chain, and checks it anew where its oldest entries went
+// meanwhile: that they are missing is as it should be.
+func (db *DB) verifyChain(ctx context.Context, chain string) (v Verified, err error) {
+	var before, end chainEnd
+	for {
+		end, err = db.endOnRecord(ctx, chain)
+		if errors.Is(err, sql.ErrNoRows) {
+			return Verified{Chain: chain, Problem: "where it ends is not on record"}, nil
+		}
+		if err != nil || v.Problem != "" && end.first == before.first {
+			return v, err
+		}
+		if v, err = db.verifyTo(ctx, end); err != nil || v.Problem == "" {
+			return v, err
+		}
+		before = end
 	}
-	if err != nil {
-		return v, err
-	}
+}
+
+func (db *DB) endOnRecord(ctx context.Context, chain string) (c chainEnd, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT chain, seq, hash, first_seq, anchor, code FROM audit_chains WHERE chain = $1`, chain).
+		Scan(&c.chain, &c.seq, &c.hash, &c.first, &c.anchor, &c.code)
+	return c, err
+}
+
+// verifyTo checks a chain as far as it went at one moment: others write meanwhile.
+func (db *DB) verifyTo(ctx context.Context, end chainEnd) (Verified, error) {
+	v := Verified{Chain: end.chain}
 	if !hmac.Equal([]byte(end.code), []byte(db.sealer.prove(end))) {
 		v.Problem = "what is on record of its ends was changed by somebody without the secret key"
 		return v, nil
@@ -218,7 +233,7 @@ func (db *DB) verifyChain(ctx context.Context, chain string) (Verified, error) {
 	prev, seq := end.anchor, end.first-1
 	for seq < end.seq {
 		page, err := all(ctx, db, func(r *sql.Rows, e *audit.Entry) error { return scanAudit(r, e) },
-			auditRow+`WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`, chain, seq, end.seq, verifyPage)
+			auditRow+`WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`, end.chain, seq, end.seq, verifyPage)
 		if err != nil {
 			return v, err
 		}
