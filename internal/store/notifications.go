@@ -93,7 +93,8 @@ const wantsAllRuns = `EXISTS (
 	WHERE m.team_id = runs.team_id AND (c.app OR c.mail))`
 
 // notifyOfRun tells those who want to know how a run ended: everybody who asked
-// for all runs, and whoever started it when it did not go well.
+// for all runs, and whoever started it when it did not go well. Like notify, it
+// tells nothing to whom the operator has shut out.
 func (db *DB) notifyOfRun(ctx context.Context, r runs.Run, now time.Time) error {
 	owner := spenderOf(r).user
 	if !failed(r.Status) {
@@ -108,7 +109,7 @@ func (db *DB) notifyOfRun(ctx context.Context, r runs.Run, now time.Time) error 
 		FROM memberships m JOIN users u ON u.id = m.user_id
 		LEFT JOIN notification_choices a ON a.user_id = m.user_id AND a.topic = 'allRuns'
 		LEFT JOIN notification_choices o ON o.user_id = m.user_id AND o.topic = 'ownRuns'
-		WHERE m.team_id = $8 AND u.service_of IS NULL
+		WHERE m.team_id = $8 AND u.service_of IS NULL AND u.disabled_at IS NULL
 			AND (COALESCE(a.app, FALSE) OR COALESCE(a.mail, FALSE) OR m.user_id = $2 AND (COALESCE(o.app, TRUE) OR COALESCE(o.mail, FALSE)))
 		ON CONFLICT (id) DO NOTHING`,
 		ids.NewNotification()+"_", owner, string(lifecycle.Ended(r.Status)), fmt.Sprintf("Run #%d of %s: %s", r.Number, mails.QuotedName(r.WorkflowName), r.Status),
@@ -130,7 +131,7 @@ func (db *DB) notify(ctx context.Context, n notifications.Notification, admins b
 	list, err := all(ctx, db, func(r *sql.Rows, w *wanting) error { return r.Scan(&w.user, &w.email, &w.app, &w.mail) }, `
 		SELECT u.id, u.email, COALESCE(c.app, $1), COALESCE(c.mail, $2) AND u.email_verified_at IS NOT NULL
 		FROM memberships m JOIN users u ON u.id = m.user_id LEFT JOIN notification_choices c ON c.user_id = u.id AND c.topic = $3
-		WHERE m.team_id = $4 AND u.service_of IS NULL AND (u.id = $5 OR $6 AND m.role IN ($7, $8))
+		WHERE m.team_id = $4 AND u.service_of IS NULL AND u.disabled_at IS NULL AND (u.id = $5 OR $6 AND m.role IN ($7, $8))
 		ORDER BY u.id LIMIT 100`, d.App, d.Mail, string(n.Topic), n.Team, n.User, admins, access.Owner, access.Admin)
 	if err != nil {
 		return nil, err
@@ -200,7 +201,8 @@ func (db *DB) sendMail(ctx context.Context, user ids.User, now time.Time, mail f
 		return err
 	}
 	list, err := all(ctx, db, scanNotification, notificationRow+`
-		WHERE n.user_id = $1 AND n.mail_due AND EXISTS (SELECT 1 FROM memberships m WHERE m.team_id = n.team_id AND m.user_id = n.user_id)
+		WHERE n.user_id = $1 AND n.mail_due AND EXISTS (
+			SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.team_id = n.team_id AND m.user_id = n.user_id AND u.disabled_at IS NULL)
 		ORDER BY n.id LIMIT 5000`, user)
 	if err != nil {
 		return err
