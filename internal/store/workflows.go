@@ -104,9 +104,14 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 	return list, db.lastRuns(ctx, team, list)
 }
 
-// SaveWorkflow writes what was changed, unless somebody saved in between.
+// SaveWorkflow writes what was changed, unless somebody saved in between, or a run
+// has closed the revision.
 func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
-	return db.saveWorkflow(ctx, w, rev, rev == nil || rev.Guest == "")
+	saved, err = db.saveWorkflow(ctx, w, rev, rev == nil || rev.Guest == "")
+	if errors.Is(err, errOutrun) {
+		return false, nil
+	}
+	return saved, err
 }
 
 func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool) (saved bool, err error) {
@@ -161,16 +166,20 @@ func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workfl
 	if err != nil {
 		return err
 	}
-	_, err = db.q.ExecContext(ctx, `
+	n, err := db.changed(ctx, `
 		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at, guest_id, guest_name, confirmed)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (workflow_id, revision) DO UPDATE SET
 			definition = excluded.definition, fingerprint = excluded.fingerprint, problems = excluded.problems,
-			summary = excluded.summary, updated_at = excluded.updated_at, confirmed = excluded.confirmed`,
+			summary = excluded.summary, updated_at = excluded.updated_at, confirmed = excluded.confirmed
+		WHERE NOT workflow_revisions.closed`,
 		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt),
 		rev.Guest, rev.GuestName, confirmed)
 	if err != nil {
 		return err
+	}
+	if n == 0 { // a run has closed it since it was read
+		return errOutrun
 	}
 	return db.saveSource(ctx, w, w.UpdatedAt)
 }
