@@ -135,16 +135,7 @@ func (s *Service) Balance(ctx context.Context, caller access.Caller) (Balance, c
 		return Balance{}, credits.PlanTerms{}, err
 	}
 	b, err := s.ledger.Balance(ctx, caller.Team, s.now())
-	return b, s.terms(b.Plan), err
-}
-
-// terms are a plan's; one that the operator has taken away is the free one.
-func (s *Service) terms(plan credits.Plan) credits.PlanTerms {
-	t, ok := s.catalog.Terms(plan)
-	if !ok {
-		t, _ = s.catalog.Terms(credits.Free)
-	}
-	return t
+	return b, s.catalog.TermsOf(b.Plan), err
 }
 
 // Usage lists the ledger, newest first.

@@ -146,9 +146,7 @@ func (r *runner) load(ctx context.Context) error {
 	if err := suspects.Watch(r.e.Dir, r.run.ID, r.parse); err != nil {
 		return err
 	}
-	if terms, ok := r.e.Catalog.Terms(r.run.Plan); ok {
-		r.timeLimit = time.Duration(terms.MaxRunSeconds) * time.Second
-	}
+	r.timeLimit = time.Duration(r.e.Catalog.TermsOf(r.run.Plan).MaxRunSeconds) * time.Second
 	held, rec, err := r.run.Held, runs.Record{}, error(nil)
 	if r.restarted {
 		held, err = r.e.Holds.HeldFor(ctx, string(r.run.ID))

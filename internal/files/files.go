@@ -259,7 +259,7 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 	if err != nil {
 		return Presigned{}, err
 	}
-	terms, _ := s.catalog.Terms(plan)
+	terms := s.catalog.TermsOf(plan)
 	now := s.now()
 	id := ids.NewFile()
 	r := Reservation{

@@ -141,7 +141,7 @@ func (s *Uploads) Begin(ctx context.Context, caller access.Caller, in Presign) (
 	if err != nil {
 		return LargeUpload{}, err
 	}
-	terms, _ := s.files.catalog.Terms(plan)
+	terms := s.files.catalog.TermsOf(plan)
 	id, file, now := ids.NewUpload(), ids.NewFile(), s.files.now()
 	u := LargeUpload{
 		ID: id, Key: "teams/" + string(caller.Team) + "/" + ByParts + "/" + file + "/" + in.Name, Team: caller.Team, FileID: file, Name: in.Name,

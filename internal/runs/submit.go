@@ -163,7 +163,7 @@ func (s *Service) checkSize(ctx context.Context, r *Run, g *graph.Graph) error {
 		d := fault.Detail{Path: "maxCredits", Message: fmt.Sprintf("must be at least %s, which the first minute of this size costs", first)}
 		return fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
 	}
-	terms, _ := s.catalog.Terms(plan)
+	terms := s.catalog.TermsOf(plan)
 	if reason, ok := terms.Allows(r.Size); !ok {
 		return fault.Payment("%s", reason).WithCode("plan_limit")
 	}

@@ -85,10 +85,7 @@ func (db *DB) lockBalance(ctx context.Context, team ids.Team, now time.Time) (*t
 	if p.Waiting() {
 		return p, nil // the month begins when it has something
 	}
-	terms, ok := db.catalog.Terms(p.Plan)
-	if !ok {
-		terms, _ = db.catalog.Terms(credits.Free)
-	}
+	terms := db.catalog.TermsOf(p.Plan)
 	return p, db.grantMonthly(ctx, p, terms.MonthlyCredits, "month", start.Format("2006-01"),
 		fmt.Sprintf("monthly credits of the %s plan, until %s", terms.Name, end.Format("2 January 2006")), now)
 }

@@ -118,7 +118,7 @@ func (db *DB) SampleStorage(ctx context.Context, now time.Time) (n int, err erro
 		return 0, err
 	}
 	for _, t := range teams {
-		terms, _ := db.catalog.Terms(t.plan)
+		terms := db.catalog.TermsOf(t.plan)
 		_, err := db.changed(ctx, `
 			INSERT INTO storage_hours (team_id, hour, bytes, metered) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (team_id, hour) DO NOTHING`, t.team, hour, t.bytes, terms.StorageMetered)

@@ -34,7 +34,7 @@ func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
 	if err != nil {
 		return 0, db.asFault(err, "team")
 	}
-	terms, _ := db.catalog.Terms(plan)
+	terms := db.catalog.TermsOf(plan)
 	if terms.StorageBytes == 0 {
 		return math.MaxInt64, nil
 	}

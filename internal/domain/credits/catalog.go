@@ -42,6 +42,16 @@ func (c Catalog) Terms(plan Plan) (PlanTerms, bool) {
 	return PlanTerms{}, false
 }
 
+// TermsOf is what the teams on a plan have. One that the operator has taken away
+// is the free one.
+func (c Catalog) TermsOf(plan Plan) PlanTerms {
+	terms, ok := c.Terms(plan)
+	if !ok {
+		terms, _ = c.Terms(Free)
+	}
+	return terms
+}
+
 // PlanNames are the plans there are, the smallest first.
 func (c Catalog) PlanNames() []Plan {
 	names := make([]Plan, len(c.Plans))

@@ -173,3 +173,27 @@ func FuzzAPlansFileIsTakenOrExplained(f *testing.F) {
 		}
 	})
 }
+
+// A plan that the operator has taken away gives its teams no more than the free
+// one: not to be limited at all is what the largest plans have.
+func TestAPlanThatIsTakenAwayIsTheFreeOne(t *testing.T) {
+	t.Parallel()
+	c, err := ParseCatalog([]byte(`{"plans": {"lab": {"monthlyCredits": 7, "storageGb": 9}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, _ := c.Terms(Free)
+	for _, tt := range []struct {
+		c    Catalog
+		plan Plan
+		want Plan
+	}{{c, "lab", "lab"}, {c, Pro, Pro}, {DefaultCatalog(), "lab", Free}, {DefaultCatalog(), "", Free}} {
+		got := tt.c.TermsOf(tt.plan)
+		if got.Name != tt.want || tt.want == Free && got != free {
+			t.Errorf("teams on %q have %+v", tt.plan, got)
+		}
+		if _, ok := got.Allows(Size{VCPU: 64, RAMGB: 1}); ok != (tt.want != Free) {
+			t.Errorf("teams on %q may have 64 vCPUs: %v", tt.plan, ok)
+		}
+	}
+}
