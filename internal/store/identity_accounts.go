@@ -102,6 +102,7 @@ func (db *DB) Accounts(ctx context.Context) ([]builtin.Account, error) {
 	}, `
 		SELECT id, name, email, email_verified_at IS NOT NULL, disabled_at IS NOT NULL
 		FROM users
+		WHERE service_of IS NULL
 		ORDER BY id`)
 }
 

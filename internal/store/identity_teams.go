@@ -72,6 +72,9 @@ type TeamSummary struct {
 	CreatedAt time.Time
 }
 
+// peopleOf counts the people of a team t.
+const peopleOf = `(SELECT COUNT(*) FROM memberships m JOIN users u ON u.id = m.user_id AND u.service_of IS NULL WHERE m.team_id = t.id)`
+
 // Teams lists all teams for the operator, oldest first.
 func (db *DB) Teams(ctx context.Context) ([]TeamSummary, error) {
 	list, err := all(ctx, db, func(r *sql.Rows, t *TeamSummary) error {
@@ -80,7 +83,7 @@ func (db *DB) Teams(ctx context.Context) ([]TeamSummary, error) {
 		t.CreatedAt = fromMicros(created)
 		return err
 	}, `
-		SELECT t.id, t.name, t.plan, t.created_at, (SELECT COUNT(*) FROM memberships m WHERE m.team_id = t.id)
+		SELECT t.id, t.name, t.plan, t.created_at, `+peopleOf+`
 		FROM teams t
 		ORDER BY t.id`)
 	if err != nil {

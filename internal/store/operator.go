@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -182,16 +183,17 @@ func (db *DB) TeamsAfter(ctx context.Context, after ids.Team, limit int, now tim
 		var created int64
 		var suspended sql.NullInt64
 		var current bool // what it has is of this month
-		err := r.Scan((*string)(&t.ID), &t.Name, (*string)(&t.Plan), &created, &suspended, &t.Members, &t.Storage, &current, &t.Spent, &t.Left)
-		if terms, ok := db.catalog.Terms(t.Plan); ok && !current {
-			t.Left += terms.MonthlyCredits
+		b := billing.Balance{}
+		err := r.Scan((*string)(&t.ID), &t.Name, (*string)(&t.Plan), &created, &suspended, &t.Members, &t.Storage, &current, &t.Spent, &t.Left, &b.Unverified)
+		if b.Plan = t.Plan; !current && !b.Waiting() {
+			t.Left += db.catalog.TermsOf(t.Plan).MonthlyCredits
 		}
 		t.CreatedAt, t.SuspendedAt = fromMicros(created), fromNull(suspended)
 		return err
 	}, `
-		SELECT t.id, t.name, t.plan, t.created_at, t.suspended_at, (SELECT COUNT(*) FROM memberships m WHERE m.team_id = t.id),
+		SELECT t.id, t.name, t.plan, t.created_at, t.suspended_at, `+peopleOf+`,
 			COALESCE(s.bytes, 0), COALESCE(b.period = $3, FALSE), CASE WHEN b.period = $3 THEN b.spent ELSE 0 END,
-			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0)
+			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0), t.credits_wait_for <> ''
 		FROM teams t LEFT JOIN storage s ON s.team_id = t.id LEFT JOIN balances b ON b.team_id = t.id
 		WHERE t.id > $1 AND t.closed_at IS NULL ORDER BY t.id LIMIT $2 + 0`, after, limit, micros(month))
 }
