@@ -259,7 +259,11 @@ func (db *DB) saveAbout(ctx context.Context, p *reported.Picture, c reported.Cha
 		return nil
 	}
 	if p.Run.Status.Terminal() { // the end has overtaken the beginning
-		_, err = db.changed(ctx, `UPDATE runs SET started_at = $1, billed = finished_at - $1 WHERE id = $2`, micros(report.StartedAt), p.Run.ID)
+		at := report.StartedAt // by a clock that may be ahead of ours
+		if at.After(p.Run.FinishedAt) {
+			at = p.Run.FinishedAt
+		}
+		_, err = db.changed(ctx, `UPDATE runs SET started_at = $1, billed = finished_at - $1 WHERE id = $2`, micros(at), p.Run.ID)
 		return err
 	}
 	p.Run.StartedAt, p.Run.BilledSince = report.StartedAt, report.StartedAt
