@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/doi"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -33,6 +34,7 @@ func (db *DB) Ask(ctx context.Context, a ai.Asked, l ai.Limits, now time.Time) (
 	// Whoever asks again for what they have is answered without a write.
 	got, err = db.analysis(ctx, `r.subject = $2 AND r.reader = $3 AND `+fresh+`$4)`, a.Owner.Key(), a.Subject, a.Reader, micros(now))
 	if !fault.Is(err, fault.KindNotFound) {
+		audit.On(ctx, got.ID)
 		return got, err
 	}
 	err = db.inTx(ctx, func(tx *DB) error {
@@ -74,7 +76,9 @@ func (db *DB) attach(ctx context.Context, a ai.Asked, now time.Time) (ai.Analysi
 	if err != nil {
 		return ai.Analysis{}, err
 	}
-	return db.analysis(ctx, `a.reading_id = $2`, a.Owner.Key(), reading)
+	got, err := db.analysis(ctx, `a.reading_id = $2`, a.Owner.Key(), reading)
+	audit.On(ctx, got.ID)
+	return got, err
 }
 
 func orNil[T ~string](id T) any {

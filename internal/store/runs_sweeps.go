@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -14,6 +15,7 @@ var _ runs.SweepStore = (*DB)(nil)
 
 // SubmitSweep accepts all the runs of a sweep, or none.
 func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
+	audit.On(ctx, s.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, record, s.CreatedAt); err != nil {
 			return err
