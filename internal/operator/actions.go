@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -49,8 +50,8 @@ func (s *Service) Grant(ctx context.Context, g Grant) error {
 	if g.Credits == 0 || g.Credits > mostCredits || g.Credits < -mostCredits {
 		return wrong("credits", "must be between -1,000,000,000 and 1,000,000,000, and not 0")
 	}
-	if g.Reason = strings.TrimSpace(g.Reason); utf8.RuneCountInString(g.Reason) > longestReason {
-		return wrong("reason", "has at most %d characters", longestReason)
+	if g.Reason = strings.TrimSpace(g.Reason); utf8.RuneCountInString(g.Reason) > longestReason || strings.ContainsFunc(g.Reason, unicode.IsControl) {
+		return wrong("reason", "has at most %d characters, in one line", longestReason)
 	}
 	if g.Reason == "" {
 		g.Reason = "granted by the operator"
