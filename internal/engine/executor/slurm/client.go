@@ -55,10 +55,16 @@ func (c client) run(ctx context.Context, stdin string, program string, args ...s
 		return "", fmt.Errorf("%s does not answer: %w", program, ctx.Err())
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
-		text := strings.TrimSpace(said.String())
-		return "", &refusal{program, text[:min(len(text), 1000)]}
+		return "", &refusal{program, complaint(said.String())}
 	}
 	return out.String(), err
+}
+
+// complaint is what a program has said, as text that can be kept: a login node may
+// print anything.
+func complaint(said string) string {
+	said = strings.TrimSpace(strings.ReplaceAll(said, "\x00", ""))
+	return strings.ToValidUTF8(said[:min(len(said), 1000)], "")
 }
 
 // slurmJob is a job as Slurm knows it.
