@@ -1,0 +1,142 @@
+package remote
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/attempts"
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// situation is what is known of an attempt when it is judged; times are ages.
+type situation struct {
+	began, heard, stopping time.Duration // 0: it was not
+	missing                time.Duration // since when its job is not there
+	unknown                bool          // the cluster has no job of it
+	unasked                bool          // the cluster did not answer
+	starting               bool
+	tries                  int
+	seen                   Seen
+	failing                time.Duration
+	submitted              time.Duration
+	exit                   *executor.Exit
+	said                   time.Duration // since when the shim has said how it ended
+}
+
+const (
+	lag       = 30 * time.Second
+	imageWait = 5 * time.Minute
+	giveUp    = time.Hour
+	grace     = 10 * time.Second
+)
+
+// judged is what follows from a situation.
+func judged(t *testing.T, s situation) (o *outcome, end, start bool) {
+	t.Helper()
+	now := time.Unix(1_700_000_000, 0)
+	ago := func(d time.Duration) time.Time {
+		if d == 0 {
+			return time.Time{}
+		}
+		return now.Add(-d)
+	}
+	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp}}
+	a := &attempt{
+		row: attempts.Attempt{
+			Fence: "f", SubmittedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard), EndedAt: ago(s.said),
+			Stopping: s.stopping > 0, Grace: grace,
+		},
+		seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
+	}
+	if s.exit != nil {
+		text, err := json.Marshal(s.exit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.exit = text
+	}
+	return d.verdict(a, !s.unasked)
+}
+
+// Nothing is concluded without a reason, and nothing is started twice that may have
+// begun.
+func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	waits := func(r executor.Reason) Seen { return Seen{Waits: true, Reason: r, Detail: "why"} }
+	over := func(r executor.Reason) Seen { return Seen{Ended: true, Reason: r, Detail: "why"} }
+	for name, tt := range map[string]struct {
+		in         situation
+		phase      executor.Phase // empty: it goes on
+		reason     executor.Reason
+		words      string
+		end, start bool
+	}{
+		"it runs":                                {in: situation{began: hour, heard: 1, tries: 1}},
+		"it waits for others":                    {in: situation{seen: waits(executor.Queued), submitted: giveUp - 1, tries: 1}},
+		"it has waited too long":                 {in: situation{seen: waits(executor.Unschedulable), submitted: giveUp, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "no room for it within 1h0m0s: why", end: true},
+		"its image is being fetched":             {in: situation{seen: waits(executor.Starting), submitted: 2 * giveUp, tries: 1}},
+		"its image cannot be had yet":            {in: situation{seen: waits(executor.ImageUnavailable), failing: imageWait - 1, tries: 1}},
+		"its image cannot be had":                {in: situation{seen: waits(executor.ImageUnavailable), failing: imageWait, tries: 1}, phase: executor.Ended, reason: executor.ImageUnavailable, words: "why", end: true},
+		"nobody has started it":                  {in: situation{unknown: true}, start: true},
+		"it is being started":                    {in: situation{unknown: true, starting: true}},
+		"the cluster does not answer":            {in: situation{unknown: true, unasked: true, missing: hour, tries: 1}},
+		"not listed for a moment":                {in: situation{unknown: true, missing: lag - 1, tries: 1}},
+		"the cluster forgot it before it began":  {in: situation{unknown: true, missing: lag, tries: maxStarts - 1}, start: true},
+		"and forgot it again and again":          {in: situation{unknown: true, missing: lag, tries: maxStarts}, phase: executor.Gone, reason: executor.EngineForgot, words: "before it began", end: true},
+		"it began, and is not there":             {in: situation{unknown: true, began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, words: "its shim is silent", end: true},
+		"it began, and another server started":   {in: situation{unknown: true, began: hour, missing: lag}, phase: executor.Gone, reason: executor.Lost, end: true},
+		"it is not there, and speaks":            {in: situation{unknown: true, began: hour, heard: lag - 1, missing: hour, tries: 1}},
+		"its pod has ended, and a word may come": {in: situation{seen: over(executor.Lost), began: hour, missing: lag - 1, tries: 1}},
+		"its pod has ended without a word":       {in: situation{seen: over(executor.Lost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, end: true},
+		"its pod ended before it began":          {in: situation{seen: over(executor.Lost), missing: lag, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "before the task began: why", end: true},
+		"no server answered its shim":            {in: situation{seen: over(executor.NeverStarted), missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, end: true},
+		"its memory was not enough":              {in: situation{seen: over(executor.OutOfMemory), began: hour, missing: 1, tries: 1}, phase: executor.Ended, reason: executor.OutOfMemory, end: true},
+		"its machine is gone":                    {in: situation{seen: over(executor.NodeLost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.NodeLost, end: true},
+		"evicted":                                {in: situation{seen: over(executor.Preempted), began: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Preempted, end: true},
+		"stopped before it began":                {in: situation{seen: waits(executor.Queued), stopping: 1, tries: 1}, phase: executor.Ended, reason: executor.Cancelled, end: true},
+		"stopped before anybody knows":           {in: situation{unknown: true, unasked: true, stopping: 1}, phase: executor.Ended, reason: executor.Cancelled, end: true},
+		"stopped, and takes its time":            {in: situation{began: hour, heard: 1, stopping: grace + stopHard, tries: 1}},
+		"stopped, and does not end":              {in: situation{began: hour, heard: 1, stopping: grace + stopHard + 1, tries: 1}, end: true},
+		"stopped, and leaving by itself":         {in: situation{began: hour, heard: 1, stopping: hour, seen: Seen{Leaving: true}, tries: 1}},
+		"stopped, and gone without a word":       {in: situation{unknown: true, began: hour, stopping: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Cancelled, end: true},
+		"its shim has said the end":              {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f"}, unknown: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedZero},
+		"and failed":                             {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 3}, unasked: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedNonZero},
+		"another's end":                          {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "g"}, tries: 1}, phase: executor.Gone, reason: executor.Lost},
+		"no such program":                        {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 127, StartFailed: "exec", NoProgram: true}, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "set `interpreter`"},
+		// A command can send its shim the signal of the cluster: that counts where the cluster says so.
+		"preempted, says the shim alone": {in: situation{began: hour, said: lag - 1, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}},
+		"preempted by its own command":   {in: situation{began: hour, said: lag, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Signaled},
+		"preempted, and nobody is asked": {in: situation{began: hour, said: hour, unasked: true, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}},
+		"preempted by the cluster":       {in: situation{began: hour, said: 1, seen: Seen{Evicted: true}, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Preempted},
+	} {
+		o, end, start := judged(t, tt.in)
+		if end != tt.end || start != tt.start || (o == nil) != (tt.phase == "") {
+			t.Errorf("%s: %+v, end: %v, start: %v", name, o, end, start)
+			continue
+		}
+		if o == nil {
+			continue
+		}
+		if o.Phase != tt.phase || o.Reason != tt.reason || !strings.Contains(o.Detail, tt.words) {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if (o.Exit != nil) != (o.Phase == executor.Ended) || o.Exit != nil && o.Exit.Fence != "f" {
+			t.Errorf("%s: %+v", name, o.Exit)
+		}
+	}
+}
+
+// What is paid for is when servers heard of it, never what a shim says.
+func TestTheTimesOfAnAttemptAreTheServers(t *testing.T) {
+	t.Parallel()
+	claims := executor.Exit{Fence: "f", Start: time.Unix(0, 0), End: time.Unix(1<<33, 0)}
+	for began, want := range map[time.Duration]time.Duration{time.Hour: time.Hour - time.Second, 0: 0} {
+		o, _, _ := judged(t, situation{began: began, said: time.Second, exit: &claims, tries: 1})
+		if took := o.Exit.End.Sub(o.Exit.Start); took != want {
+			t.Errorf("begun %s ago: %s", began, took)
+		}
+	}
+}
