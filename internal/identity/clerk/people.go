@@ -122,8 +122,8 @@ func (s *System) Members(ctx context.Context, p identity.Presence, team ids.Team
 		return nil, nil, err
 	}
 	var members []identity.Member
-	for {
-		list, err := s.members.List(ctx, &organizationmembership.ListParams{OrganizationID: organizationOf(team), ListParams: page(len(members))})
+	for read := 0; ; read += pageSize { // of which some may be about nobody
+		list, err := s.members.List(ctx, &organizationmembership.ListParams{OrganizationID: organizationOf(team), ListParams: page(read)})
 		if err != nil {
 			return nil, nil, refused(err)
 		}
@@ -139,15 +139,24 @@ func (s *System) Members(ctx context.Context, p identity.Presence, team ids.Team
 			break
 		}
 	}
-	list, err := s.invites.List(ctx, &organizationinvitation.ListParams{OrganizationID: organizationOf(team), Statuses: &[]string{"pending"}, ListParams: page(0)})
-	if err != nil {
-		return nil, nil, refused(err)
+	pending, err := s.pending(ctx, p, at.Team)
+	return members, pending, err
+}
+
+// pending are the open invitations to a team.
+func (s *System) pending(ctx context.Context, p identity.Presence, team identity.Team) (all []identity.Invitation, err error) {
+	for {
+		list, err := s.invites.List(ctx, &organizationinvitation.ListParams{OrganizationID: organizationOf(team.ID), Statuses: &[]string{"pending"}, ListParams: page(len(all))})
+		if err != nil {
+			return nil, refused(err)
+		}
+		for _, i := range list.OrganizationInvitations {
+			all = append(all, invitationOf(i, team, p.User.ID, ""))
+		}
+		if len(list.OrganizationInvitations) < pageSize {
+			return all, nil
+		}
 	}
-	var pending []identity.Invitation
-	for _, i := range list.OrganizationInvitations {
-		pending = append(pending, invitationOf(i, at.Team, p.User.ID, ""))
-	}
-	return members, pending, nil
 }
 
 const invitationLife = 30 * 24 * time.Hour // where Clerk does not say
