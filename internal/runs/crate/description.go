@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
 // What the crate promises to be.
@@ -109,15 +110,18 @@ func (d *description) add(e entity) { d.list = append(d.list, e) }
 // describeInputs names the files that the run was given. They are not in the crate:
 // it says by address or hash what they were.
 func (d *description) describeInputs() {
-	seen := map[string]bool{}
+	seen := map[string]string{} // the key of what has an id
 	for _, in := range d.inputs {
 		for _, f := range in.files {
 			id := inputID(f)
+			for n := 2; seen[id] != "" && seen[id] != f.Key && addresses.Is(f.Key); n++ {
+				id = fmt.Sprintf("%s#%d", inputID(f), n) // they differ in what is left out
+			}
 			d.taken[in.name] = append(d.taken[in.name], ref{id})
-			if seen[id] {
+			if seen[id] != "" {
 				continue
 			}
-			seen[id] = true
+			seen[id] = f.Key
 			e := entity{"@id": id, "@type": "File", "name": path.Base(f.Key), "exampleOfWork": ref{"#input/" + in.name}}
 			if f.Name != "" {
 				e["name"] = f.Name
@@ -159,9 +163,9 @@ func (d *description) describeParameters() (values []ref) {
 
 // value is a parameter's as text, as what it may be is no more than that in a crate.
 func value(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) == nil {
-		return s
+	var s *string
+	if json.Unmarshal(v, &s) == nil && s != nil {
+		return *s
 	}
 	return string(v)
 }

@@ -23,7 +23,7 @@ func (d *description) describeWorkflow() {
 	d.add(entity{
 		"@id": workflowFile, "@type": []string{"File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"}, "name": d.run.WorkflowName,
 		"version": strconv.Itoa(d.run.Revision), "encodingFormat": "application/json", "programmingLanguage": ref{languageID},
-		"input": d.formalInputs(), "output": d.formalOutputs(), "step": steps, "hasPart": tools,
+		"input": unique(d.formalInputs()), "output": unique(d.formalOutputs()), "step": unique(steps), "hasPart": unique(tools),
 	})
 	d.add(entity{"@id": languageID, "@type": "ComputerLanguage", "name": "Millrace definition"})
 }
@@ -63,7 +63,7 @@ func valueKind(v json.RawMessage) string {
 	var whole int64
 	var number float64
 	switch {
-	case v == nil:
+	case v == nil, string(v) == "null":
 		return "Text"
 	case json.Unmarshal(v, &b) == nil:
 		return "Boolean"
@@ -113,14 +113,14 @@ func (d *description) describeRun(values []ref) {
 	d.add(entity{"@id": engineID, "@type": "SoftwareApplication", "name": "Millrace"})
 	run := entity{
 		"@id": runID, "@type": "CreateAction", "name": d.title(), "identifier": string(d.run.ID), "instrument": ref{workflowFile}, "agent": ref{agentID},
-		"object": unique(append(given, values...)), "result": d.result, "actionStatus": status(d.run.Status),
+		"object": unique(append(given, values...)), "result": unique(d.result), "actionStatus": status(d.run.Status),
 	}
 	times(run, d.run.StartedAt, d.run.FinishedAt)
 	if d.run.ErrorMessage != "" {
 		run["error"] = d.run.ErrorMessage
 	}
 	d.add(run)
-	organize := entity{"@id": organizeID, "@type": "OrganizeAction", "name": "Run of the workflow by Millrace", "instrument": ref{engineID}, "agent": ref{agentID}, "object": d.describeSteps(), "result": ref{runID}}
+	organize := entity{"@id": organizeID, "@type": "OrganizeAction", "name": "Run of the workflow by Millrace", "instrument": ref{engineID}, "agent": ref{agentID}, "object": unique(d.describeSteps()), "result": ref{runID}}
 	times(organize, d.run.StartedAt, d.run.FinishedAt)
 	d.add(organize)
 }
