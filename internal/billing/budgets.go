@@ -50,8 +50,8 @@ func Month(t time.Time) string { return t.UTC().Format("2006-01") }
 // Left is what can still be spent; a budget that is passed has nothing.
 func (b Budget) Left() credits.Amount { return max(0, b.Limit-b.Spent-b.Held) }
 
-// Percent is how much of it is spent or held.
-func (b Budget) Percent() int { return int(float64(b.Spent+b.Held) / float64(b.Limit) * 100) }
+// Percent is how much of it is spent or held, of whole percents.
+func (b Budget) Percent() int { return int((b.Spent + b.Held) * 100 / max(b.Limit, 1)) }
 
 // Forecast is what will have been spent at the end of the month, if it goes on
 // as it did since its beginning.
