@@ -3,6 +3,7 @@ package connections
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -83,7 +84,7 @@ func (r Rules) problems(in New) (wrong notes) {
 func (r Rules) s3(in New, wrong *notes) {
 	u, err := url.Parse(in.Endpoint)
 	switch {
-	case err != nil || (u.Scheme != "https" && u.Scheme != "http") || !hostName.MatchString(strings.ToLower(u.Host)) || u.Path != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "":
+	case err != nil || (u.Scheme != "https" && u.Scheme != "http") || !validHost(strings.ToLower(u.Host)) || !strings.EqualFold(in.Endpoint, u.Scheme+"://"+u.Host):
 		wrong.add("endpoint", "is not of the form https://host or https://host:port")
 	case u.Scheme == "http" && !r.PlainHTTP:
 		wrong.add("endpoint", "must begin with https: what is sent without it can be read on the way")
@@ -144,8 +145,18 @@ func git(in New, wrong *notes) {
 	checkLogin(in, wrong)
 }
 
+// validHost reports whether a text is a host, with a port or without.
+func validHost(host string) bool {
+	m := hostName.FindStringSubmatch(host)
+	if m == nil {
+		return false
+	}
+	port, err := strconv.Atoi(strings.TrimPrefix(m[len(m)-1], ":"))
+	return m[len(m)-1] == "" || err == nil && port >= 1 && port <= 65535
+}
+
 func checkHost(host string, wrong *notes) {
-	if !hostName.MatchString(host) {
+	if !validHost(host) {
 		wrong.add("host", "is a host name such as data.example.org, without https:// and path")
 	}
 }

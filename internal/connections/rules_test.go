@@ -12,6 +12,11 @@ func TestWhatIsWrongWithAConnectionIsSaidAtOnce(t *testing.T) {
 		change(&in)
 		return in
 	}
+	https := func(change func(*New)) New {
+		in := New{Name: "x", Type: HTTPS, Settings: Settings{Host: "h.org"}, Credentials: Credentials{Token: "t"}}
+		change(&in)
+		return in
+	}
 	for name, tt := range map[string]struct {
 		in    New
 		wrong string // paths
@@ -26,6 +31,41 @@ func TestWhatIsWrongWithAConnectionIsSaidAtOnce(t *testing.T) {
 		"no TLS":                {s3(func(in *New) { in.Endpoint = "http://s3.example.org" }), "endpoint"},
 		"a path in an endpoint": {s3(func(in *New) { in.Endpoint = "https://s3.example.org/x" }), "endpoint"},
 		"a user in an endpoint": {s3(func(in *New) { in.Endpoint = "https://u:p@s3.example.org" }), "endpoint"},
+		"a question mark":       {s3(func(in *New) { in.Endpoint = "https://s3.example.org?" }), "endpoint"},
+		"a number sign":         {s3(func(in *New) { in.Endpoint = "https://s3.example.org#" }), "endpoint"},
+		"an endpoint with port": {s3(func(in *New) { in.Endpoint = "HTTPS://S3.example.org:65535/" }), ""},
+		"a port too high":       {s3(func(in *New) { in.Endpoint = "https://s3.example.org:65536" }), "endpoint"},
+		"an IPv6 endpoint":      {s3(func(in *New) { in.Endpoint = "https://[2001:db8::1]:9000" }), ""},
+		"no host at all":        {s3(func(in *New) { in.Endpoint = "https://" }), "endpoint"},
+		"another scheme":        {s3(func(in *New) { in.Endpoint = "ftp://s3.example.org" }), "endpoint"},
+		"the longest bucket":    {s3(func(in *New) { in.Bucket = strings.Repeat("b", 63) }), ""},
+		"a bucket too long":     {s3(func(in *New) { in.Bucket = strings.Repeat("b", 64) }), "bucket"},
+		"a bucket too short":    {s3(func(in *New) { in.Bucket = "ab" }), "bucket"},
+		"the longest prefix":    {s3(func(in *New) { in.Prefix = strings.Repeat("p", maxKey-1) }), ""},
+		"a prefix too long":     {s3(func(in *New) { in.Prefix = strings.Repeat("p", maxKey) }), "prefix"},
+		"a broken prefix":       {s3(func(in *New) { in.Prefix = "\xff" }), "prefix"},
+		"the longest name":      {s3(func(in *New) { in.Name = strings.Repeat("ä", 100) }), ""},
+		"a name too long":       {s3(func(in *New) { in.Name = strings.Repeat("ä", 101) }), "name"},
+		"blanks around a name":  {s3(func(in *New) { in.Name = "lab " }), "name"},
+		"a key of two lines":    {s3(func(in *New) { in.AccessKey = "a\nb" }), "accessKey"},
+		"a secret with a NUL":   {s3(func(in *New) { in.SecretKey = "a\x00" }), "secretKey"},
+		"the largest secret":    {s3(func(in *New) { in.SecretKey = strings.Repeat("x", maxSecret) }), ""},
+		"a port of nothing":     {https(func(in *New) { in.Host = "h.org:0" }), "host"},
+		"a password, no name":   {https(func(in *New) { in.Token, in.Password = "", "p" }), ""},
+		"a name, no password":   {https(func(in *New) { in.Username = "u" }), "password"},
+		"both":                  {https(func(in *New) { in.Password = "p" }), "password"},
+		"a name with a colon":   {https(func(in *New) { in.Token, in.Password, in.Username = "", "p", "a:b" }), "username"},
+		"a password of lines":   {https(func(in *New) { in.Token, in.Password, in.Username = "", "p\nq", "u" }), "password"},
+		"a header of its own":   {https(func(in *New) { in.Header = "X-Api-Key" }), ""},
+		"a header, no token":    {https(func(in *New) { in.Header, in.Token, in.Password = "X-Api-Key", "", "p" }), "token"},
+		"a range as header":     {https(func(in *New) { in.Header = "rAnGe" }), "header"},
+		"the longest header":    {https(func(in *New) { in.Header = strings.Repeat("x", 64) }), ""},
+		"a header too long":     {https(func(in *New) { in.Header = strings.Repeat("x", 65) }), "header"},
+		"a bucket for a host":   {https(func(in *New) { in.Bucket = "lab" }), "bucket"},
+		"a key for a host":      {https(func(in *New) { in.SSHKey = "k" }), "sshKey"},
+		"a Git host, no name":   {New{Name: "x", Type: Git, Settings: Settings{Host: "h.org"}, Credentials: Credentials{Password: "p"}}, "username"},
+		"a Git host, no key":    {New{Name: "x", Type: Git, Settings: Settings{Host: "h.org"}}, "token"},
+		"a key for a Git host":  {New{Name: "x", Type: Git, Settings: Settings{Host: "h.org:22"}, Credentials: Credentials{SSHKey: "k"}}, ""},
 		"a bucket with a slash": {s3(func(in *New) { in.Bucket = "a/../b" }), "bucket"},
 		"half a key":            {s3(func(in *New) { in.SecretKey = "" }), "secretKey"},
 		"a host for a bucket":   {s3(func(in *New) { in.Host = "h" }), "host"},
