@@ -81,6 +81,8 @@ func triggerCommands(t *testing.T, s *server) {
 		typed{command: "triggers create counted --signed", stdin: "a secret that callers sign with", prints: `\A${SERVER}/\S+\n\z`},
 		typed{command: "triggers create counted --signed", status: 1, tells: `standard input is empty`},
 		typed{command: "triggers create counted --map n=count", status: 1, tells: `^millrace: `},
+		typed{command: "triggers create counted --map n", status: 1, tells: `--map n: write name=/pointer`},
+		typed{command: "triggers create counted --map =/n", status: 1, tells: `--map =/n: write name=/pointer`},
 		typed{command: "triggers create counted --refresh", status: 1, tells: `^millrace: `}, // it follows no repository
 		typed{command: "triggers list counted --json", prints: "\"signed\": true\n\"n\": \"/count\""},
 	)

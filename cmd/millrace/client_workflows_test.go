@@ -123,7 +123,8 @@ func sweepCommands(t *testing.T, s *server) {
 		typed{command: "runs sweep ${SWEEP} -o a.nothing", prints: "CREDITS +a.nothing$\n +–$"},
 		typed{command: "runs sweep swp_nothing", status: 1, tells: `^millrace: `},
 		typed{command: "runs sweep swp_nothing --csv", status: 1, tells: `^millrace: `},
-		typed{command: "run varied --vary n=1,2 --watch", status: 1, tells: `--watch follows one run`},
+		typed{command: "run ${FILE} --workflow-name more --vary n=1,2 --watch", status: 1, tells: `--watch follows one run`},
+		typed{command: "workflows get more", status: 1, tells: `no workflow "more"`}, // nothing was made for it
 		typed{command: "run varied --vary n=1,2 --max-credits 3", status: 1, tells: `--max-credits and --output-to are for one run`},
 		typed{command: "run varied --vary n=1,2 --output-to s3://b/x/", status: 1, tells: `--max-credits and --output-to are for one run`},
 		typed{command: "run varied --vary m=1", status: 1, tells: `no parameter "m"; it takes cuts, n`},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/millrace/millrace/api"
@@ -263,7 +264,10 @@ func (c *triggersCreate) Run(w screen.Console) error {
 		in.Action, does = orNil("refresh"), "has the workflow refreshed"
 	}
 	for _, text := range c.Map {
-		name, pointer, _ := strings.Cut(text, "=")
+		name, pointer, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("--map %s: write name=/pointer", text)
+		}
 		if in.Map == nil {
 			in.Map = map[string]string{}
 		}

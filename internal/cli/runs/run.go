@@ -40,6 +40,9 @@ type watchFlags struct {
 // Run submits under one key, so that however often the call is repeated, one
 // run is started.
 func (c *Start) Run(w screen.Console) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -74,9 +77,6 @@ func (c *Start) Run(w screen.Console) error {
 		return err
 	}
 	in.MaxCredits = c.MaxCredits
-	if len(c.Vary) > 0 && (c.MaxCredits != nil || c.OutputTo != "") {
-		return errors.New("--max-credits and --output-to are for one run, not with --vary")
-	}
 	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
 		return err
 	}
@@ -89,6 +89,17 @@ func (c *Start) Run(w screen.Console) error {
 		return s.Explain(err)
 	}
 	return started(s, r.JSON202.Data, c.watchFlags)
+}
+
+// check refuses what cannot go together before a file is applied or sent.
+func (c *Start) check() error {
+	switch {
+	case len(c.Vary) > 0 && c.Watch:
+		return errors.New("--watch follows one run: see a sweep with millrace runs sweep")
+	case len(c.Vary) > 0 && (c.MaxCredits != nil || c.OutputTo != ""):
+		return errors.New("--max-credits and --output-to are for one run, not with --vary")
+	}
+	return nil
 }
 
 // workflowOrFile takes whatever a person points at: a file is applied first.

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"crypto/rand"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -14,9 +13,6 @@ import (
 
 // sweep starts a run for each combination.
 func (c *Start) sweep(s *session.Session, g definitions.Graph, in api.StartRun) error {
-	if c.Watch {
-		return errors.New("--watch follows one run: see a sweep with millrace runs sweep")
-	}
 	vary, err := g.Varied(c.Vary)
 	if err != nil {
 		return err
