@@ -109,9 +109,11 @@ func TestWhatGuestsDrawIsConfirmedByMembers(t *testing.T) {
 		if ok, err := db.ConfirmRevision(ctx, other, w.ID, 4, w.Fingerprint, true); err != nil || ok {
 			t.Errorf("by another team: %v, %v", ok, err)
 		}
-		draw(true) // not in the definition yet
-		if !confirm(4, w.Fingerprint) || !confirm(4, w.Fingerprint) {
-			t.Error("the current one is not confirmed")
+		draw(true)    // not in the definition yet
+		for range 2 { // as often as one likes
+			if !confirm(4, w.Fingerprint) {
+				t.Error("the current one is not confirmed")
+			}
 		}
 		confirmed(4)
 		sync(`{"version":1,"by":"the guest again"}`)
