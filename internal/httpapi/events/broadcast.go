@@ -48,6 +48,7 @@ type Options struct {
 type Streams struct {
 	Options
 	permits permits
+	looking sync.Mutex // held by who looks without having been told of a change
 	mu      sync.Mutex
 	all     map[ids.Run]*broadcast
 }
@@ -200,6 +201,7 @@ func (b *broadcast) follow(ctx context.Context) {
 	defer look.Stop()
 	var unlooked time.Duration // since the last look
 	for {
+		told := true
 		select {
 		case <-ctx.Done():
 			return
@@ -211,9 +213,11 @@ func (b *broadcast) follow(ctx context.Context) {
 				return
 			}
 			b.dismiss(ctx)
-			if unlooked += presenceLook; unlooked < b.all.lookEvery() {
+			// One at a time: those who were told of a change do not wait behind the rest.
+			if unlooked += presenceLook; unlooked < b.all.lookEvery() || !b.all.looking.TryLock() {
 				continue
 			}
+			told = false
 		case <-moved:
 		}
 		unlooked = 0
@@ -222,6 +226,10 @@ func (b *broadcast) follow(ctx context.Context) {
 			more = b.news(ctx)
 			over := b.over
 			b.mu.Unlock()
+			if !told {
+				told = true
+				b.all.looking.Unlock()
+			}
 			if over {
 				return
 			}

@@ -64,6 +64,51 @@ func TestManyWatchedRunsAreLookedAtLessOften(t *testing.T) {
 	}
 }
 
+// slow are runs on a database that is busy: it has few connections, and each look takes long.
+type slow struct {
+	quiet
+	connections chan struct{}
+	looked      chan ids.Run
+}
+
+func (s *slow) Changes(_ context.Context, _ ids.Team, id ids.Run, _, _, _ int64) (runs.Changes, error) {
+	s.connections <- struct{}{}
+	time.Sleep(time.Second)
+	<-s.connections
+	select {
+	case s.looked <- id:
+	default:
+	}
+	return runs.Changes{}, nil
+}
+
+// Who is told of a change looks at once, however many runs are watched of which nothing
+// is heard.
+func TestNewsDoNotWaitBehindRunsWithoutAny(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := &slow{connections: make(chan struct{}, 5), looked: make(chan ids.Run)}
+		hub := &live.Hub{}
+		w := New(Options{Runs: s, Messages: snapshots{&s.quiet}, Feed: hub, Now: time.Now, Life: ctx, MayWatch: func(context.Context, Watcher, ids.Team) bool { return true }})
+		for i := range 1000 {
+			if _, _, err := w.join(ctx, "team", ids.Run(fmt.Sprint("run", i)), &client{wake: make(chan struct{}, 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		hub.Changed("run7")
+		began := time.Now()
+		for <-s.looked != "run7" {
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it was looked at after %s", took)
+		}
+		end()
+		synctest.Wait()
+	})
+}
+
 func TestWhoMayWatchIsAskedOnceForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
