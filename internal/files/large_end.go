@@ -90,7 +90,20 @@ func (s *Uploads) inspect(ctx context.Context, u LargeUpload, blob Blob, want st
 	default:
 		return blob, nil
 	}
-	return blob, errors.Join(err, s.store.DropUpload(ctx, u.Key), s.files.bytes.Objects.Delete(ctx, u.Key))
+	return blob, errors.Join(err, s.forget(ctx, u))
+}
+
+// forget ends an upload with its bytes, unless somebody else has made it a file
+// meanwhile. Once the row is gone nobody can any more.
+func (s *Uploads) forget(ctx context.Context, u LargeUpload) error {
+	if err := s.store.DropUpload(ctx, u.Key); err != nil {
+		return err
+	}
+	_, err := s.files.stores.List.File(ctx, u.Team, FromUpload, u.Key)
+	if fault.Is(err, fault.KindNotFound) {
+		return s.files.bytes.Objects.Delete(ctx, u.Key)
+	}
+	return err
 }
 
 // whole is nil where every part has arrived as it was sent.
