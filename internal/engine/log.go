@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -84,7 +85,7 @@ func (r *runner) keepChunk(ctx context.Context, t *attempt, text []byte) error {
 		return err
 	}
 	p := r.piece(ctx, t, int64(len(text)))
-	p.Object = r.logKey(t, p.NodeStart)
+	p.Object = r.logKey(t, p.NodeStart, p.Size)
 	if err := r.putLog(ctx, p.Object, text); err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (r *runner) moveToObject(ctx context.Context, t *attempt) error {
 		return nil
 	}
 	m := runs.LogMove{Node: t.node.ID, Shard: t.shard.index, From: t.shard.logged - t.inline, To: t.shard.logged}
-	m.Object = r.logKey(t, m.From)
+	m.Object = r.logKey(t, m.From, m.To-m.From)
 	if err := r.putLog(ctx, m.Object, text); err != nil {
 		return err
 	}
@@ -137,14 +138,17 @@ func (r *runner) moveToObject(ctx context.Context, t *attempt) error {
 	return nil
 }
 
-// logKey contains attempt and fence, like that of an output, and the fence of
-// this worker: another one may have split the text at other offsets.
-func (r *runner) logKey(t *attempt, start int64) string {
-	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d", r.run.Team, r.run.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, r.run.Fence, start)
+// logKey contains attempt and fence, like that of an output, and which bytes of
+// the log they are: those are the same whenever, and by whomever, they are stored.
+func (r *runner) logKey(t *attempt, start, size int64) string {
+	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d-%d", r.run.Team, r.run.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, r.run.Fence, start, size)
 }
 
 func (r *runner) putLog(ctx context.Context, key string, text []byte) error {
 	_, err := r.e.Objects.Put(ctx, key, "text/plain; charset=utf-8", bytes.NewReader(text), int64(len(text)))
+	if fault.Is(err, fault.KindConflict) {
+		return nil // it was stored, and this worker could not go on
+	}
 	return err
 }
 
