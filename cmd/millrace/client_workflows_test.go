@@ -75,20 +75,20 @@ func workflowCommands(t *testing.T, s *server) {
 
 func retryCommands(t *testing.T, s *server) {
 	p := s.newcomer(t, "rolf")
-	const before = `{"parameters":{"n":{"type":"integer","default":3},"kept":{"type":"string","default":"as it was"},"old":{"type":"string","default":"x"}},"nodes":[{"id":"a","command":"echo $PARAM_n $PARAM_kept"}]}`
-	const after = `{"parameters":{"n":{"type":"integer","default":4},"kept":{"type":"string","default":"y"},"fresh":{"type":"array","default":[]}},"nodes":[{"id":"a","command":"echo $PARAM_n $PARAM_kept"}]}`
+	const before = `{"parameters":{"share":{"type":"number","default":1.50},"n":{"type":"integer","default":3},"kept":{"type":"string","default":"as it was"},"old":{"type":"string","default":"x"}},"nodes":[{"id":"a","command":"echo $PARAM_n $PARAM_kept"}]}`
+	const after = `{"parameters":{"share":{"type":"number","default":2},"n":{"type":"integer","default":4},"kept":{"type":"string","default":"y"},"fresh":{"type":"array","default":[]}},"nodes":[{"id":"a","command":"echo $PARAM_n $PARAM_kept"}]}`
 	p.ran(before, "RUN", "-p kept=mine")
 	p.kept["AFTER"] = written(t, "counted.json", after)
 	p.types(
 		typed{command: "workflows apply ${AFTER}", prints: `^updated`},
 		typed{command: "runs retry ${RUN} -p n=9", prints: `\Arun_\S+\n\z`, keep: "NINE"},
 		typed{command: "runs view ${NINE} --json", prints: "\"n\": 9\n\"kept\": \"mine\"\n\"old\": \"x\""},
-		typed{command: "runs retry ${RUN} -p fresh=[1]", status: 1, tells: `no parameter "fresh"; it takes kept, n, old`},
+		typed{command: "runs retry ${RUN} -p fresh=[1]", status: 1, tells: `no parameter "fresh"; it takes kept, n, old, share`},
 		// As the workflow is now: what it asks for now can be given, what it does not is left
 		// out, and what was only the default follows it.
 		typed{command: "runs retry ${RUN} --current -p fresh=[1,2]", prints: `\Arun_\S+\n\z`, keep: "FRESH"},
-		typed{command: "runs view ${FRESH} --json", prints: "(?s)\"fresh\": \\[\\s+1,\\s+2\\s+\\]\n\"kept\": \"mine\"\n\"n\": 4"},
-		typed{command: "runs retry ${RUN} --current -p old=z", status: 1, tells: `no parameter "old"; it takes fresh, kept, n`},
+		typed{command: "runs view ${FRESH} --json", prints: "(?s)\"fresh\": \\[\\s+1,\\s+2\\s+\\]\n\"kept\": \"mine\"\n\"n\": 4\n\"share\": 2,?$"},
+		typed{command: "runs retry ${RUN} --current -p old=z", status: 1, tells: `no parameter "old"; it takes fresh, kept, n, share`},
 		typed{command: "runs retry ${RUN} --current --preview", prints: `^a +a? +\S+ +`},
 		typed{command: "runs retry ${RUN} --compute nonsense", status: 1, tells: `such as 4x16`},
 		typed{command: "runs retry ${RUN} -p n=many", status: 1, tells: `-p n: "many" is no integer`},
