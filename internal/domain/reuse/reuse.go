@@ -3,6 +3,7 @@
 package reuse
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/domain/source"
 )
 
 // Expectation is what is expected of one node.
@@ -76,6 +79,9 @@ func expect(before Ended, now Run, n *graph.Node, expected map[string]Expectatio
 	if before.Deleted[n.ID] {
 		return Computed, "its outputs were deleted"
 	}
+	if n.UsesSource() && !sameCode(before.Graph.Source, now.Graph.Source) {
+		return Depends, "its code comes from elsewhere now: it runs again unless that is the same"
+	}
 	for _, e := range now.Graph.Incoming(n.ID) {
 		// A scattered node may read the outputs of any node before it.
 		if (e.Carries() || n.Scatter != nil) && expected[e.Source] != Reused {
@@ -115,6 +121,8 @@ func changed(before, now Run, old, n *graph.Node) string {
 		return "its variables changed"
 	case !slices.Equal(old.Outputs, n.Outputs):
 		return "its outputs are declared differently"
+	case !slices.Equal(old.Secrets, n.Secrets):
+		return "its secrets changed"
 	case !maps.EqualFunc(before.feeds(old), now.feeds(n), slices.Equal):
 		return "its inputs changed"
 	}
@@ -122,8 +130,14 @@ func changed(before, now Run, old, n *graph.Node) string {
 	if name := mentioned(before.Values, now.Values, text, paramsSet); name != "" {
 		return fmt.Sprintf("the parameter %s changed", name)
 	}
+	if pipeline.Mentions(n, pipeline.ParametersVariable) && !bytes.Equal(before.Values.JSON(), now.Values.JSON()) {
+		return "the parameters changed"
+	}
 	return ""
 }
+
+// sameCode reports whether the code of two definitions is said to be the same.
+func sameCode(a, b *source.Source) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func sameSoftware(a, b *environment.Spec) bool {
 	if a == nil || b == nil {
