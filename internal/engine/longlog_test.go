@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // logOf is the log of a step, wherever its pieces are, and how many lie in objects.
@@ -43,6 +43,20 @@ func (s *harness) logOf(id ids.Run, node string) (text string, objects int) {
 	return all.String(), objects
 }
 
+// awaitLog waits until so much of a log is kept, of which nobody may hear.
+func (s *harness) awaitLog(id ids.Run, size int64) {
+	s.t.Helper()
+	if !waittest.Until(func() bool {
+		kept, err := s.db.NodeLogSize(s.t.Context(), s.team, id, "talk", 0)
+		if err != nil {
+			s.t.Error(err)
+		}
+		return kept == size
+	}) {
+		s.t.Fatalf("not all of the log is kept\n%s", s.story(id))
+	}
+}
+
 // talk is a definition whose step prints so many lines of a thousand bytes each, waits
 // for the file go, and prints as many again.
 func talk(before, after int) (definition, parameters, log string) {
@@ -60,10 +74,7 @@ func TestALongLogIsKeptWhole(t *testing.T) {
 		stop := s.open("first")
 		definition, parameters, log := talk(700, 3000)
 		id := s.submit(definition, parameters)
-		s.await(id, func(r runs.Run) bool {
-			text, _ := s.logOf(id, "talk")
-			return len(text) == 700_000
-		})
+		s.awaitLog(id, 700_000)
 		stop()
 		s.open("second")
 		s.unblock(executor.Key{Run: id, Node: "talk", Attempt: 1})
@@ -76,25 +87,30 @@ func TestALongLogIsKeptWhole(t *testing.T) {
 	})
 }
 
-// An object store that stores and does not answer, or is away for a while, costs nothing
-// of a log.
-func TestALongLogSurvivesAnObjectStoreInTrouble(t *testing.T) {
+// An object store or a database that does what it is asked and does not answer, or is
+// away for a while, costs nothing of a log.
+func TestALongLogSurvivesTrouble(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *harness) {
-		s.away = newChance(0.6)
-		s.open("only")
-		definition, parameters, log := talk(2500, 2500)
-		id := s.submit(definition, parameters)
-		s.await(id, func(r runs.Run) bool {
-			text, _ := s.logOf(id, "talk")
-			return len(text) == 2_500_000
+	for name, trouble := range map[string]func(s *harness){
+		"of the object store": func(s *harness) { s.away = newChance(0.6) },
+		"of everything":       func(s *harness) { s.flaky = newChance(0.2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, s *harness) {
+				trouble(s)
+				s.open("only")
+				definition, parameters, log := talk(2500, 2500)
+				id := s.submit(definition, parameters)
+				s.awaitLog(id, 2_500_000)
+				s.unblock(executor.Key{Run: id, Node: "talk", Attempt: 1})
+				if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+					t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+				}
+				if text, objects := s.logOf(id, "talk"); text != log || objects == 0 {
+					t.Errorf("%d bytes of %d, %d pieces in objects", len(text), len(log), objects)
+				}
+			})
 		})
-		s.unblock(executor.Key{Run: id, Node: "talk", Attempt: 1})
-		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
-			t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
-		}
-		if text, objects := s.logOf(id, "talk"); text != log || objects == 0 {
-			t.Errorf("%d bytes of %d, %d pieces in objects", len(text), len(log), objects)
-		}
-	})
+	}
 }
