@@ -68,6 +68,13 @@ func Empty(t testing.TB) string {
 	return create(t, "")
 }
 
+// OfALanguage is the address of a fresh database that sorts text as English does.
+func OfALanguage(t testing.TB) string {
+	t.Helper()
+	needServer(t)
+	return create(t, " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
+}
+
 func needServer(t testing.TB) {
 	t.Helper()
 	switch {
