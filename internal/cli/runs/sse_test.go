@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/clitest"
 )
 
@@ -173,38 +172,4 @@ func TestWatchingEnds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-func TestEndingsAreExitStatuses(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[api.RunStatus]int{"completed": 0, "failed": 1, "cancelled": 2, "interrupted": 2} {
-		reason := "because"
-		err := outcome(api.Run{ID: "run_1", Status: status, ErrorMessage: &reason})
-		got := 0
-		if e, ok := errors.AsType[Ended](err); ok {
-			got = e.ExitCode()
-		}
-		if got != want || err != nil && !strings.HasPrefix(err.Error(), "run_1 ") {
-			t.Errorf("%s: %d %v", status, got, err)
-		}
-	}
-	if (Left{"run_1"}).ExitCode() != 130 {
-		t.Error("Ctrl-C")
-	}
-}
-
-func TestEveryOutputHasAPlaceOfItsOwn(t *testing.T) {
-	t.Parallel()
-	zero, one := 0, 1
-	got := places([]api.Output{
-		{Name: "a.txt", NodeID: "x", Port: "o", Index: &zero},
-		{Name: "b.txt", NodeID: "x", Port: "o", Index: &zero},
-		{Name: "B.txt", NodeID: "x", Port: "o", Index: &one},
-		{Name: "b.txt", NodeID: "y", Port: "o"},
-		{Name: "b.txt", NodeID: "y", Port: "o"},
-	})
-	want := "a.txt x/o/0/b.txt x/o/1/B.txt y/o/b.txt y/o/2-b.txt"
-	if strings.Join(got, " ") != want {
-		t.Errorf("got %q", got)
-	}
 }
