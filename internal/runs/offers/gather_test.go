@@ -72,6 +72,26 @@ func TestWhatIsFreeIsNeverLessThanNothing(t *testing.T) {
 	}
 }
 
+// A run with images goes to a worker that takes them, so that one is enough.
+func TestAnExecutorTakesImagesWhereOneOfItsWorkersDoes(t *testing.T) {
+	t.Parallel()
+	with, without := Worker{Scope: "1", Size: credits.Size{VCPU: 1}}, Worker{Scope: "2", Size: credits.Size{VCPU: 1}, NoImages: true}
+	for name, tt := range map[string]struct {
+		workers []Worker
+		want    bool
+	}{
+		"all": {[]Worker{with}, true}, "none": {[]Worker{without}, false}, "the first": {[]Worker{with, without}, true}, "the last": {[]Worker{without, without, with}, true},
+	} {
+		if got := Gather(tt.workers); len(got) != 1 || got[0].Images != tt.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	chosen, err := Choose([]Worker{without, {Executor: "other", Size: with.Size}}, Wanted{Images: true, Size: with.Size})
+	if err != nil || chosen.Executor != "other" {
+		t.Errorf("%+v, %v", chosen, err)
+	}
+}
+
 func TestAnExecutorThatIsNotThereIsNamedInFewWords(t *testing.T) {
 	t.Parallel()
 	_, err := Choose([]Worker{{Executor: "a"}, {Executor: "a"}, {}, {Executor: "b"}}, Wanted{Executor: strings.Repeat("é", 500)})

@@ -213,8 +213,9 @@ func Gather(offers []Worker) (list []Executor) {
 		if !known {
 			i = len(list)
 			at[o.Executor] = i
-			list = append(list, Executor{Name: o.Executor, Kind: o.Kind, PricePercent: o.pricePercent(), Images: !o.NoImages, Problem: o.Problem})
+			list = append(list, Executor{Name: o.Executor, Kind: o.Kind, PricePercent: o.pricePercent(), Problem: o.Problem})
 		}
+		list[i].Images = list[i].Images || !o.NoImages // a run that has some goes to such a worker
 		place := [2]string{o.Executor, o.Scope}
 		if o.Problem == "" && !seen[place] {
 			seen[place] = true
