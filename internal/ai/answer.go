@@ -52,12 +52,8 @@ const (
 // checked is what remains of a reading when it is held against the paper:
 // quotes that are in it word for word, and a workflow that could run.
 func checked(read reader.Reading, p Paper, pages []reader.Page, notes []string) Result {
-	if p.Title == "" {
-		p.Title = clean(read.Title, longestTitle)
-	}
-	if p.Abstract == "" {
-		p.Abstract = clean(read.Abstract, longestText)
-	}
+	p.Title = cmp.Or(clean(p.Title, longestTitle), clean(read.Title, longestTitle))
+	p.Abstract = cmp.Or(clean(p.Abstract, longestText), clean(read.Abstract, longestText))
 	if p.Authors == nil {
 		p.Authors = []Author{}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/ai/reader"
@@ -183,6 +185,22 @@ func TestAnotherReaderReadsAnew(t *testing.T) {
 		}
 		if _, err := b.AnalysisOf(t.Context(), b.ada, "mills"); !fault.Is(err, fault.KindInvalid) {
 			t.Error(err)
+		}
+	})
+}
+
+// What the services outside say of a paper is kept as ours is: no database refuses
+// it, and it is not endless.
+func TestWhatServicesSayIsCleaned(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.world.find = func(context.Context, doi.DOI) (ai.Found, error) {
+			return ai.Found{Paper: ai.Paper{Title: "On\x00 Mills\xff" + strings.Repeat("!", 2000), Abstract: "\x00"}}, nil
+		}
+		a := b.ask(mill)
+		run(t, b.Service)
+		a = b.ended(b.Service, a)
+		if a.Result == nil || !strings.HasPrefix(a.Title, "On Mills!") || utf8.RuneCountInString(a.Title) != 1000 || strings.Contains(a.Result.Paper.Abstract, "\x00") {
+			t.Errorf("%+v", a)
 		}
 	})
 }
