@@ -42,6 +42,7 @@ func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdenti
 			if err := tx.markVerified(ctx, a.ID, now); err != nil {
 				return err
 			}
+			a.EmailVerified, a.PasswordHash = true, ""
 		}
 		return tx.insertExternalIdentity(ctx, e, a.ID, now)
 	})

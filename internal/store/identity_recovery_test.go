@@ -204,7 +204,14 @@ func TestAnAddressThatWasNeverProvedIsTakenByItsOwner(t *testing.T) {
 		must(t, db.EnableSecondFactor(ctx, thief.ID, 1, []string{"r"}))
 		who := builtin.ExternalIdentity{Issuer: "https://id.example.org", Subject: "ada", Email: "ada@example.org", EmailVerified: true}
 		refused(t, "before", second(db.AccountByExternalIdentity(ctx, who)), fault.KindNotFound, "")
-		if done, errs := atOnce(4, func(int) error { return second(db.LinkExternalIdentity(ctx, who, august)) }); done != 1 {
+		done, errs := atOnce(4, func(int) error {
+			a, err := db.LinkExternalIdentity(ctx, who, august)
+			if err == nil && (!a.EmailVerified || a.PasswordHash != "") {
+				t.Errorf("%+v is what it was before", a)
+			}
+			return err
+		})
+		if done != 1 {
 			t.Errorf("%d linked: %v", done, errs)
 		}
 		got, err := db.AccountByExternalIdentity(ctx, who)
