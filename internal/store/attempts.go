@@ -131,7 +131,7 @@ func (db *DB) UnknownAttempts(ctx context.Context, list []string) (unknown []str
 		if err != nil {
 			return nil, err
 		}
-		unknown = append(unknown, slices.DeleteFunc(some, func(id string) bool { return slices.Contains(known, id) })...)
+		unknown = append(unknown, slices.DeleteFunc(slices.Clone(some), func(id string) bool { return slices.Contains(known, id) })...)
 	}
 	return unknown, nil
 }

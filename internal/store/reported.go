@@ -198,9 +198,11 @@ func (db *DB) InterruptSilent(ctx context.Context, now time.Time) (ended []ids.R
 	list, err := all(ctx, db, func(r *sql.Rows, id *ids.Run) error { return r.Scan((*string)(id)) },
 		`SELECT id FROM runs WHERE kind = 'reported' AND status = 'running' AND heard_at <= $1 ORDER BY heard_at LIMIT $2 + 0`, before, atOnce)
 	for _, id := range list {
+		silent := false
 		err := db.inTx(ctx, func(tx *DB) error {
 			r, err := tx.lockedRun(ctx, id)
-			if fault.Is(err, fault.KindNotFound) || err == nil && (r.Status.Terminal() || micros(r.HeardAt) > before) {
+			silent = err == nil && !r.Status.Terminal() && micros(r.HeardAt) <= before
+			if fault.Is(err, fault.KindNotFound) || err == nil && !silent {
 				return nil
 			}
 			if err != nil {
@@ -211,7 +213,9 @@ func (db *DB) InterruptSilent(ctx context.Context, now time.Time) (ended []ids.R
 		if err != nil {
 			return ended, err
 		}
-		ended = append(ended, id)
+		if silent {
+			ended = append(ended, id)
+		}
 	}
 	return ended, err
 }
