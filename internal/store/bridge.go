@@ -39,9 +39,10 @@ type bridge struct {
 	channel string
 }
 
-// Send notifies the other servers.
+// Send notifies the other servers, by the connection that is for leases: a message
+// must not wait behind the work that it tells of.
 func (b bridge) Send(ctx context.Context, message string) error {
-	_, err := b.db.pool.ExecContext(ctx, `SELECT pg_notify($1, $2)`, b.channel, message)
+	_, err := b.db.leasing.ExecContext(ctx, `SELECT pg_notify($1, $2)`, b.channel, message)
 	return err
 }
 
