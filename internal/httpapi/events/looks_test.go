@@ -68,12 +68,13 @@ func TestManyWatchedRunsAreLookedAtLessOften(t *testing.T) {
 type slow struct {
 	quiet
 	connections chan struct{}
+	takeLong    func()
 	looked      chan ids.Run
 }
 
 func (s *slow) Changes(_ context.Context, _ ids.Team, id ids.Run, _, _, _ int64) (runs.Changes, error) {
 	s.connections <- struct{}{}
-	time.Sleep(time.Second)
+	s.takeLong()
 	<-s.connections
 	select {
 	case s.looked <- id:
@@ -88,7 +89,7 @@ func TestNewsDoNotWaitBehindRunsWithoutAny(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		s := &slow{connections: make(chan struct{}, 5), looked: make(chan ids.Run)}
+		s := &slow{connections: make(chan struct{}, 5), takeLong: func() { time.Sleep(time.Second) }, looked: make(chan ids.Run)}
 		hub := &live.Hub{}
 		w := New(Options{Runs: s, Messages: snapshots{&s.quiet}, Feed: hub, Now: time.Now, Life: ctx, MayWatch: func(context.Context, Watcher, ids.Team) bool { return true }})
 		for i := range 1000 {
