@@ -302,9 +302,7 @@ func (db *DB) settle(ctx context.Context, p *teamBalance, e billing.Entry, held,
 
 // Entries lists a team's ledger, newest first.
 func (db *DB) Entries(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Entry, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, e *billing.Entry) error {
 		var created int64
 		var q sql.NullFloat64

@@ -275,9 +275,7 @@ func (db *DB) scanInvoice(row scanner, i *billing.Invoice) error {
 
 // Invoices are a team's newest, before one of them.
 func (db *DB) Invoices(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Invoice, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, i *billing.Invoice) error { return db.scanInvoice(r, i) },
 		invoice+`i.team_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3 + 0`, team, before, limit)
 }

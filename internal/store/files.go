@@ -203,17 +203,14 @@ func scanFile(row scanner, f *files.File) error {
 
 // Files lists a team's files, uploads first, each kind newest first.
 func (db *DB) Files(ctx context.Context, team ids.Team, after files.Place, limit int) ([]files.File, error) {
-	rank, id := 0, "~"
-	if after.ID != "" {
-		id = after.ID
-		if after.Source == files.FromRun {
-			rank = 1
-		}
+	rank := 0
+	if after.ID != "" && after.Source == files.FromRun {
+		rank = 1
 	}
 	return all(ctx, db, func(r *sql.Rows, f *files.File) error {
 		f.Team = team
 		return scanFile(r, f)
-	}, file+`(f.rank > $2 OR (f.rank = $2 AND f.id < $3)) ORDER BY f.rank, f.id DESC LIMIT $4 + 0`, team, rank, id, limit)
+	}, file+`(f.rank > $2 OR (f.rank = $2 AND f.id < $3)) ORDER BY f.rank, f.id DESC LIMIT $4 + 0`, team, rank, orAfterAll(db, after.ID), limit)
 }
 
 // File is one file of a team.

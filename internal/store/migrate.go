@@ -37,11 +37,6 @@ func Migrate(ctx context.Context, url string) (applied []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	if dialectFor(url).name != sqliteDialect.name {
-		if err := mustSortBytes(ctx, pool); err != nil {
-			return nil, err
-		}
-	}
 	p, err := migrations(pool, dialectFor(url))
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,23 +20,6 @@ func TestBothDatabasesMigrateAlikeWithRowsInEveryTable(t *testing.T) {
 	post := schemaOf(t, freshtest.Empty(t))
 	if diff := cmp.Diff(lite, post); diff != "" {
 		t.Errorf("SQLite and PostgreSQL differ:\n%s", diff)
-	}
-}
-
-// With another order than that of bytes, lists of what has been there for ever would
-// be empty: better not to start.
-func TestADatabaseThatSortsAsALanguageDoesIsRefused(t *testing.T) {
-	t.Parallel()
-	url := freshtest.OfALanguage(t)
-	if _, err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), "LOCALE 'C'") {
-		t.Errorf("migrating: %v", err)
-	}
-	db, err := Open(t.Context(), Options{URL: url, SecretKey: "a secret key for tests only"})
-	if err == nil || !strings.Contains(err.Error(), "LOCALE 'C'") {
-		t.Errorf("opening: %v", err)
-	}
-	if err == nil {
-		db.Close()
 	}
 }
 

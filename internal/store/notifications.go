@@ -30,9 +30,7 @@ const ofInbox = `
 
 // Notifications are somebody's before one of them, newest first.
 func (db *DB) Notifications(ctx context.Context, team ids.Team, user ids.User, unread bool, before string, limit int) ([]notifications.Notification, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, scanNotification, notificationRow+`WHERE `+ofInbox+` AND n.id < $3 AND (NOT $4 OR n.read_at IS NULL) ORDER BY n.id DESC LIMIT $5 + 0`,
 		user, team, before, unread, limit)
 }

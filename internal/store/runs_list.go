@@ -50,9 +50,6 @@ func (l *tagList) Scan(src any) error {
 	return fmt.Errorf("tags are %T", src)
 }
 
-// afterAll is after every id.
-const afterAll ids.Run = "~"
-
 // clockDifference is more than lies between the time in a run's id and when it was
 // made, which one process reads while it accepts the run. So of a time that is asked
 // for only the ids around it are read.
@@ -60,12 +57,10 @@ const clockDifference = time.Hour
 
 // Runs lists a team's runs, newest first.
 func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
-	if before == "" {
-		before = afterAll
-	}
-	if end := ids.FirstRun(f.Until.Add(clockDifference)); !f.Until.IsZero() && end < before {
+	if end := ids.FirstRun(f.Until.Add(clockDifference)); !f.Until.IsZero() && (before == "" || end < before) {
 		before = end
 	}
+	before = orAfterAll(db, before)
 	where := `
 		team_id = $1 AND id < $2 AND id >= $11 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
 		AND created_at < $6 AND ($7 = '' OR starter_id = $7) AND ($8 = '' OR REPLACE(tags, $8, '') <> tags)`

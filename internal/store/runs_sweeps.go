@@ -60,9 +60,7 @@ func (db *DB) Sweep(ctx context.Context, team ids.Team, id ids.Sweep) (s runs.Sw
 
 // Sweeps lists a team's, newest first.
 func (db *DB) Sweeps(ctx context.Context, team ids.Team, before ids.Sweep, limit int) ([]runs.Sweep, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, s *runs.Sweep) error { return scanSweep(r, s) },
 		sweepRow+`WHERE s.team_id = $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3 + 0`, team, before, limit)
 }

@@ -111,9 +111,7 @@ func (db *DB) Schedules(ctx context.Context, team ids.Team, workflow ids.Workflo
 
 // SchedulesOfTeam are a team's before one of them, newest first.
 func (db *DB) SchedulesOfTeam(ctx context.Context, team ids.Team, before ids.Schedule, limit int) ([]schedules.Schedule, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return db.schedulesWhere(ctx, `WHERE s.team_id = $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3 + 0`, team, before, limit)
 }
 

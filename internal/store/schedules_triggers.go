@@ -79,9 +79,7 @@ func (db *DB) Triggers(ctx context.Context, team ids.Team, workflow ids.Workflow
 
 // TriggersOfTeam are a team's before one of them, newest first.
 func (db *DB) TriggersOfTeam(ctx context.Context, team ids.Team, before ids.Trigger, limit int) ([]schedules.Trigger, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return db.triggersWhere(ctx, `WHERE t.team_id = $1 AND t.id < $2 ORDER BY t.id DESC LIMIT $3 + 0`, team, before, limit)
 }
 

@@ -75,9 +75,7 @@ func (db *DB) Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]sh
 
 // InvitesOfTeam are a team's share links before one of them, newest first.
 func (db *DB) InvitesOfTeam(ctx context.Context, team ids.Team, before ids.Invite, limit int) ([]sharing.Invite, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, i *sharing.Invite) error { return scanInvite(r, i) },
 		inviteRow+`WHERE i.team_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3 + 0`, team, before, limit)
 }

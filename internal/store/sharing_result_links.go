@@ -56,9 +56,7 @@ func (db *DB) ResultLinks(ctx context.Context, team ids.Team, run ids.Run) ([]sh
 
 // ResultLinksOfTeam are a team's before one of them, newest first.
 func (db *DB) ResultLinksOfTeam(ctx context.Context, team ids.Team, before ids.ResultLink, limit int) ([]sharing.ResultLink, error) {
-	if before == "" {
-		before = "~"
-	}
+	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, l *sharing.ResultLink) error { return scanResultLink(r, l) },
 		resultLink+`WHERE l.team_id = $1 AND l.id < $2 ORDER BY l.id DESC LIMIT $3 + 0`, team, before, limit)
 }

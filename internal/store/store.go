@@ -41,6 +41,7 @@ type DB struct {
 	sealer  *sealer
 	catalog credits.Catalog
 
+	afterAll  string       // sorts after every id
 	statement func(string) // called with each; may be nil
 }
 
@@ -122,7 +123,7 @@ func (db *DB) connectSQLite(ctx context.Context, path string) error {
 	readers := max(4, runtime.GOMAXPROCS(0))
 	pool.SetMaxOpenConns(readers)
 	pool.SetMaxIdleConns(readers)
-	db.pool, db.q, db.writer = pool, db.observe(newPrepared(pool, pool)), w
+	db.pool, db.q, db.writer, db.afterAll = pool, db.observe(newPrepared(pool, pool)), w, afterAll
 	return nil
 }
 
@@ -152,21 +153,8 @@ func (db *DB) connectPostgres(ctx context.Context, o Options) error {
 	if err := db.pool.PingContext(ctx); err != nil {
 		return errors.Join(fmt.Errorf("connect to postgres: %w", err), db.Close())
 	}
-	if err := mustSortBytes(ctx, db.pool); err != nil {
+	if db.afterAll, err = findAfterAll(ctx, db.pool); err != nil {
 		return errors.Join(err, db.Close())
-	}
-	return nil
-}
-
-// mustSortBytes refuses a database of PostgreSQL that sorts text as a language does:
-// lists go by the order of ids, which is that of their bytes.
-func mustSortBytes(ctx context.Context, pool *sql.DB) error {
-	var does bool
-	if err := pool.QueryRowContext(ctx, `SELECT 'B' < 'a' AND 'run_a' < '~'`).Scan(&does); err != nil {
-		return fmt.Errorf("ask postgres how it sorts: %w", err)
-	}
-	if !does {
-		return errors.New("this database sorts text by the rules of a language, with which lists would be empty: make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'")
 	}
 	return nil
 }

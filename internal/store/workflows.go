@@ -79,9 +79,7 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 
 // Workflows lists a team's workflows, newest first; ids sort by creation.
 func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow, limit int) ([]workflows.Row, error) {
-	if before == "" {
-		before = "~" // sorts after every id
-	}
+	before = orAfterAll(db, before)
 	anyRan := false
 	list, err := all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
 		var created, updated int64

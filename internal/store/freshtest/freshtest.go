@@ -68,11 +68,11 @@ func Empty(t testing.TB) string {
 	return create(t, "")
 }
 
-// OfALanguage is the address of a fresh database that sorts text as English does.
-func OfALanguage(t testing.TB) string {
+// OfLanguage is the address of a fresh database that sorts text as a language does.
+func OfLanguage(t testing.TB, language string) string {
 	t.Helper()
 	needServer(t)
-	return create(t, " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
+	return create(t, " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '"+language+"' LOCALE 'C'")
 }
 
 func needServer(t testing.TB) {
