@@ -45,7 +45,11 @@ func (t *hijacker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // Hijack is for who speaks WebSocket on it. All that they write themselves are
 // control frames.
 func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
+	control := http.NewResponseController(t.ResponseWriter)
+	// What answers the handshake is written now. Past the time of a plain request it would
+	// be left out, without an error, and frames would come in its place.
+	_ = control.SetWriteDeadline(time.Now().Add(sendTime))
+	conn, rw, err := control.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,6 +46,30 @@ func newTestLine(t *testing.T, secure bool) (client, server *websocket.Conn, l *
 	return client, server, l
 }
 
+// A handshake that took longer than a plain request may is answered all the same.
+func TestALateHandshakeIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(&hijacker{ResponseWriter: w}, r, nil)
+		if err == nil {
+			err = ws.Close(websocket.StatusNormalClosure, "")
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	s.Config.WriteTimeout = time.Nanosecond
+	s.Start()
+	defer s.Close()
+	ws, _, err := websocket.Dial(t.Context(), s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Error(err)
+	}
+}
+
 // Frames arrive whole and in their order, whatever their size, however slow
 // the client is, and though the library pings meanwhile.
 func TestALineIsNeverMixedUp(t *testing.T) {
