@@ -88,7 +88,9 @@ func TestATaskInSlurmsQueueIsQueuedAndFree(t *testing.T) {
 		}
 	}
 	scontrol("create", "partition=closed", "nodes=n1,n2", "state=down")
-	defer scontrol("delete", "partition=closed")
+	defer await(t, "Slurm to let go of the partition, whose job may still be completing", func() bool {
+		return exec.Command("scontrol", "delete", "partition=closed").Run() == nil
+	})
 	_, cookie, _ := s.signUp("ada")
 	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","command":"echo hello"}]}}`, "Cookie", cookie)["id"].(string)
 	var id string

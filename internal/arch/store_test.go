@@ -10,8 +10,8 @@ import (
 )
 
 // storeCore are the files of the store that every room builds on: the
-// connection, the two dialects, transactions, sealing and migrations.
-var storeCore = []string{"store", "dialect", "writer", "prepared", "observed", "rows", "private", "seal", "rekey", "migrate", "move", "bridge"}
+// connection, the two dialects, how they sort, transactions, sealing and migrations.
+var storeCore = []string{"store", "dialect", "order", "writer", "prepared", "observed", "rows", "private", "seal", "rekey", "migrate", "move", "bridge"}
 
 // maxStoreRoom is how many lines one room, or the core, may have in the store.
 const maxStoreRoom = 2000
