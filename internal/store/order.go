@@ -12,7 +12,7 @@ const afterAll = "~"
 
 // findAfterAll asks PostgreSQL for a text that sorts after every id: a database sorts
 // by bytes or, as most servers have it, by the rules of a language.
-func findAfterAll(ctx context.Context, pool *sql.DB) (text string, err error) {
+func findAfterAll(ctx context.Context, pool *sql.DB) (string, error) {
 	for _, text := range []string{
 		afterAll,
 		"\uffff", // after all in the languages of ICU

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ func TestARecipeHasWhatTheStepWasGiven(t *testing.T) {
 		t.Error(diff)
 	}
 	env := map[string]string{
-		"PARAM_q": "25", "LC_ALL": "C", "ATTEMPT": "3", "RUN_ID": "run_1", "NODE_ID": "align", "VCPU": "2", "RAM_GB": "1.5", "PROGRESS_FILE": recipe.Folder + "/tmp/millrace-progress",
+		"PARAM_q": "25", "LC_ALL": "C", "ATTEMPT": "3", "RUN_ID": "run_1", "NODE_ID": "align", "VCPU": "2", "RAM_GB": "1.5", "PROGRESS_FILE": path.Join(recipe.Folder, "tmp", "millrace-progress"),
 		"INPUT_reads": in + "reads/0/x.fq " + in + "reads/1/a_b.fq " + in + "reads/2/b.fq", "INPUT_reads_LIST": in + "reads.list", "INPUT_extra": "", "INPUT_extra_LIST": in + "extra.list",
 	}
 	if diff := cmp.Diff(env, r.Env); diff != "" {
@@ -120,7 +121,7 @@ func TestWhatACommandMentionsComesAlong(t *testing.T) {
 	if text := r.Lists["in/.parameters.json"]; strings.Join(strings.Fields(text), "") != `{"items":[null],"q":25}` {
 		t.Errorf("%q", text)
 	}
-	if r.Env["PARAMS_FILE"] != recipe.Folder+"/in/.parameters.json" || r.Env["EVENTS_FILE"] != recipe.Folder+"/tmp/millrace-events" {
+	if r.Env["PARAMS_FILE"] != recipe.Folder+"/in/.parameters.json" || r.Env["EVENTS_FILE"] != path.Join(recipe.Folder, "tmp", "millrace-events") {
 		t.Errorf("%v", r.Env)
 	}
 	if r := of(t, runs.Attempt{Node: "own", Number: 1}); r.Env["PARAMS_FILE"] != "mine.json" || len(r.Lists) != 0 {
