@@ -349,3 +349,22 @@ func newSandboxOfNobody() *runningSandbox {
 	close(p.made)
 	return p
 }
+
+func TestASandboxThatIsNeverSetUpIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	c := &command{all: &commands{}, orderSocket: pair[1]}
+	p := &runningSandbox{c: c}
+	if _, err := p.firstProcess(time.Millisecond); err == nil || err.Error() != "the sandbox was not set up within 1ms" {
+		t.Error(err)
+	}
+	c.exited = true
+	if _, err := p.firstProcess(time.Hour); !errors.Is(err, errSandboxGone) {
+		t.Errorf("of one that has ended: %v", err)
+	}
+}

@@ -21,8 +21,8 @@ const (
 	waitsFor = 5 * time.Second
 	// maxServed is how many attempts one sandbox serves.
 	maxServed = 200
-	// setup is how long bubblewrap may take.
-	setup = 10 * time.Second
+	// setup is how long bubblewrap may take: a busy kernel makes it wait.
+	setup = time.Minute
 )
 
 // maxWaiting is how many sandboxes wait for an attempt.
@@ -161,8 +161,7 @@ func (p *runningSandbox) sendOrder(l Launch, log *log) error {
 		return err
 	}
 	rights := unix.UnixRights(int(streams[0]), int(streams[1]), int(streams[2]))
-	err = unix.Sendmsg(p.c.orderSocket, []byte{firstprocess.Go}, rights, nil, unix.MSG_NOSIGNAL)
-	return os.NewSyscallError("sendmsg", err)
+	return os.NewSyscallError("sendmsg", unix.Sendmsg(p.c.orderSocket, []byte{firstprocess.Go}, rights, nil, unix.MSG_NOSIGNAL))
 }
 
 var errSandboxGone = errors.New("the sandbox is gone")
@@ -172,7 +171,7 @@ func (p *runningSandbox) enter() error {
 	if p.inside != nil {
 		return nil
 	}
-	first, err := p.firstProcess()
+	first, err := p.firstProcess(setup)
 	if err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (p *runningSandbox) enter() error {
 	}
 	p.inside = inside
 	// As long as it is a child of bubblewrap, the number is no other's.
-	if again, err := p.firstProcess(); err != nil || again != first {
+	if again, err := p.firstProcess(setup); err != nil || again != first {
 		return errors.Join(err, errSandboxGone)
 	}
 	if p.launch.Net != "" {
@@ -191,10 +190,10 @@ func (p *runningSandbox) enter() error {
 	return err
 }
 
-// firstProcess waits until the first process waits, and returns its folder in
-// /proc.
-func (p *runningSandbox) firstProcess() (string, error) {
-	for until := time.Now().Add(setup); !p.c.waiting; {
+// firstProcess waits until the first process waits, at most for so long, and
+// returns its folder in /proc.
+func (p *runningSandbox) firstProcess(most time.Duration) (string, error) {
+	for until := time.Now().Add(most); !p.c.waiting; {
 		ready := []unix.PollFd{{Fd: int32(p.c.orderSocket), Events: unix.POLLIN}}
 		if _, err := unix.Poll(ready, 100); err != nil && err != unix.EINTR {
 			return "", os.NewSyscallError("poll", err)
@@ -206,8 +205,11 @@ func (p *runningSandbox) firstProcess() (string, error) {
 			}
 			p.c.waiting = true
 		}
-		if p.c.gone() || time.Now().After(until) {
+		if p.c.gone() {
 			return "", errSandboxGone
+		}
+		if !p.c.waiting && time.Now().After(until) {
+			return "", errors.New("the sandbox was not set up within " + most.String())
 		}
 	}
 	below := processes.Children(p.c.pid)

@@ -252,8 +252,7 @@ func (t *task) wait(c *command, most time.Duration) {
 	if c.pidfd < 0 {
 		most = min(most, 5*time.Millisecond)
 	}
-	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
-	ready = append(ready, unix.PollFd{Fd: int32(c.orderSocket), Events: unix.POLLIN})
+	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}, {Fd: int32(c.orderSocket), Events: unix.POLLIN}}
 	if c.silent {
 		ready[1].Fd = -1
 	}
