@@ -55,7 +55,7 @@ type Streams struct {
 
 // New makes streams that nobody watches yet.
 func New(o Options) *Streams {
-	return &Streams{Options: o, all: map[ids.Run]*broadcast{}, permits: permits{known: map[permit]permitted{}}}
+	return &Streams{Options: o, all: map[ids.Run]*broadcast{}, permits: permits{known: map[permit]*permitted{}}}
 }
 
 // looksPerSecond bounds how many runs a server looks at though it was told of no change.

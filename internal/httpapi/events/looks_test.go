@@ -141,3 +141,30 @@ func TestWhoMayWatchIsAskedOnceForAll(t *testing.T) {
 		}
 	})
 }
+
+// A database that takes longer than an answer counts is not asked by everybody.
+func TestWhoMayWatchIsAskedOnceHoweverLongItTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked, refused atomic.Int64
+		w := New(Options{Now: time.Now, MayWatch: func(_ context.Context, who Watcher, _ ids.Team) bool {
+			asked.Add(1)
+			time.Sleep(10 * permitLasts)
+			return who.Session == "s"
+		}})
+		for range 2 {
+			for range 1000 {
+				go func() {
+					if !w.mayWatch(t.Context(), Watcher{Session: "s"}, "team") || w.mayWatch(t.Context(), Watcher{Session: "other"}, "team") {
+						refused.Add(1)
+					}
+				}()
+			}
+			time.Sleep(22 * permitLasts) // both have been asked about
+			synctest.Wait()
+		}
+		if asked.Load() != 4 || refused.Load() != 0 {
+			t.Errorf("asked %d times, %d wrong answers", asked.Load(), refused.Load())
+		}
+	})
+}

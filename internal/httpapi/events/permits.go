@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // asked about for each of them.
 type permits struct {
 	mu    sync.Mutex
-	known map[permit]permitted
+	known map[permit]*permitted
 }
 
 type permit struct {
@@ -21,32 +22,48 @@ type permit struct {
 }
 
 type permitted struct {
+	known chan struct{} // closed when what follows is there
 	may   bool
 	until time.Time
+}
+
+// over reports whether it counts no more. One that is being asked for counts.
+func (p *permitted) over(now time.Time) bool {
+	select {
+	case <-p.known:
+		return !now.Before(p.until)
+	default:
+		return false
+	}
 }
 
 // maxPermits is how many are remembered before those that count no more are forgotten.
 const maxPermits = 1000
 
-// mayWatch asks, or remembers. Several may ask for the same at once.
+// mayWatch asks, or remembers. Who wants to know what is being asked waits for that: on
+// a busy database thousands who ask take all connections, and news waits behind them.
 func (w *Streams) mayWatch(ctx context.Context, who Watcher, team ids.Team) bool {
-	key, now := permit{who, team}, w.Now()
-	w.permits.mu.Lock()
-	p, known := w.permits.known[key]
-	w.permits.mu.Unlock()
-	if known && now.Before(p.until) {
-		return p.may
+	p, ask := w.permits.of(permit{who, team}, w.Now())
+	if ask {
+		p.may = w.MayWatch(ctx, who, team)
+		p.until = w.Now().Add(permitLasts)
+		close(p.known)
 	}
-	p = permitted{w.MayWatch(ctx, who, team), now.Add(permitLasts)}
-	w.permits.mu.Lock()
-	defer w.permits.mu.Unlock()
-	if len(w.permits.known) >= maxPermits {
-		for other, q := range w.permits.known {
-			if !now.Before(q.until) {
-				delete(w.permits.known, other)
-			}
-		}
-	}
-	w.permits.known[key] = p
+	<-p.known
 	return p.may
+}
+
+// of is what is known of a permit, and whether the caller is to ask.
+func (all *permits) of(key permit, now time.Time) (p *permitted, ask bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if p := all.known[key]; p != nil && !p.over(now) {
+		return p, false
+	}
+	if len(all.known) >= maxPermits {
+		maps.DeleteFunc(all.known, func(_ permit, p *permitted) bool { return p.over(now) })
+	}
+	p = &permitted{known: make(chan struct{})}
+	all.known[key] = p
+	return p, true
 }
