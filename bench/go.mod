@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/coder/websocket v1.8.15
+	golang.org/x/sync v0.24.0
 	modernc.org/sqlite v1.60.1
 )
 

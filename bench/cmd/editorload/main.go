@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -66,24 +68,30 @@ func main() {
 func run(urls []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var all []*person
+	all := make([]*person, len(urls)**people)
 	var measured atomic.Bool
 	var listening sync.WaitGroup
-	for _, url := range urls {
-		var room []*person
-		for range *people {
-			p, err := enter(ctx, url, len(all), &measured)
-			if err != nil {
-				return err
+	var opening errgroup.Group
+	opening.SetLimit(20)
+	for r, url := range urls {
+		room := all[r**people:][:*people]
+		opening.Go(func() (err error) {
+			for i := range room {
+				if room[i], err = enter(ctx, url, r**people+i, &measured); err != nil {
+					return err
+				}
 			}
-			room, all = append(room, p), append(all, p)
-		}
-		for i, p := range room {
-			p.next, p.before = room[(i+1)%len(room)], room[(i+len(room)-1)%len(room)]
-		}
+			for i, p := range room {
+				p.next, p.before = room[(i+1)%len(room)], room[(i+len(room)-1)%len(room)]
+			}
+			for _, p := range room {
+				listening.Go(func() { p.listen(ctx) })
+			}
+			return nil
+		})
 	}
-	for _, p := range all {
-		listening.Go(func() { p.listen(ctx) })
+	if err := opening.Wait(); err != nil {
+		return err
 	}
 	for _, p := range all {
 		select {
@@ -137,7 +145,7 @@ func used() time.Duration {
 
 func enter(ctx context.Context, url string, index int, measured *atomic.Bool) (*person, error) {
 	address, name, _ := strings.Cut(url, "#")
-	ws, _, err := websocket.Dial(ctx, address, nil)
+	ws, err := dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +162,17 @@ func enter(ctx context.Context, url string, index int, measured *atomic.Bool) (*
 	}
 	p.send(ctx, []byte{0, 0, 1, 0}) // what is there?
 	return p, nil
+}
+
+// dial tries again, as browsers do, when the server is busy.
+func dial(ctx context.Context, address string) (*websocket.Conn, error) {
+	for pause := time.Second; ; pause *= 2 {
+		ws, answer, err := websocket.Dial(ctx, address, nil)
+		if err == nil || answer == nil || answer.StatusCode != http.StatusServiceUnavailable || pause > time.Minute {
+			return ws, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 func (p *person) send(ctx context.Context, body []byte) {
