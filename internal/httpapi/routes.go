@@ -171,7 +171,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "DELETE /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Handle: a.sharing.RevokeInvite},
 		{Pattern: "POST /api/collab/join", Body: kernel.SmallBody, Limit: a.sharing.JoinsLimit(), Handle: a.sharing.JoinWorkflow},
 		{Pattern: "POST /api/collab/token", Who: kernel.Member, May: access.Read, Body: kernel.SmallBody, Handle: a.sharing.CreateRoomToken},
-		{Pattern: "GET /editor/{room}", Slow: true, Handle: a.sharing.OpenEditor},
+		{Pattern: "GET /editor/{room}", Handle: a.sharing.OpenEditor},
 
 		{Pattern: "POST /api/ai/analyze", Who: kernel.Visitor, May: access.Analyze, Body: kernel.SmallBody, Limit: ai.PapersLimit, Slow: true, Handle: a.ai.AnalyzePaper},
 		{Pattern: "POST /api/ai/upload", Who: kernel.Visitor, May: access.Analyze, Limit: ai.PapersLimit, Slow: true, Handle: a.ai.UploadPaper},
