@@ -40,14 +40,14 @@ func (db *DB) startOutputCopy(ctx context.Context, id ids.Run, status lifecycle.
 }
 
 const outputCopyRow = `
-	SELECT c.run_id, r.team_id, c.url, c.connection_id, c.state, c.message, c.attempts, c.next_at, c.files, c.done, c.bytes, c.copied, c.upload, c.ended_at
+	SELECT c.run_id, r.team_id, c.url, c.connection_id, c.state, c.message, c.attempts, c.next_at, c.files, c.done, c.bytes, c.copied, c.upload, c.upload_of, c.ended_at
 	FROM output_copies c JOIN runs r ON r.id = c.run_id `
 
 func scanOutputCopy(row scanner, c *outputto.Copy) error {
 	var next int64
 	var ended sql.NullInt64
 	err := row.Scan((*string)(&c.Run), (*string)(&c.Team), &c.URL, (*string)(&c.Connection), (*string)(&c.State), &c.Message, &c.Attempts, &next,
-		&c.Files, &c.Done, &c.Bytes, &c.Copied, &c.Upload, &ended)
+		&c.Files, &c.Done, &c.Bytes, &c.Copied, &c.Upload, &c.UploadOf, &ended)
 	c.NextAt, c.EndedAt = fromMicros(next), fromNull(ended)
 	return err
 }
@@ -86,9 +86,9 @@ func (db *DB) ClaimOutputCopy(ctx context.Context, owner string, now, until time
 // or whose run is gone, gets fault.KindConflict.
 func (db *DB) SaveOutputCopy(ctx context.Context, owner string, c outputto.Copy, until time.Time) error {
 	n, err := db.changed(ctx, `
-		UPDATE output_copies SET state = $1, message = $2, attempts = $3, next_at = $4, files = $5, done = $6, bytes = $7, copied = $8, upload = $9, ended_at = $10, busy_until = $11
-		WHERE run_id = $12 AND owner = $13 AND state = 'copying'`,
-		c.State, c.Message, c.Attempts, micros(c.NextAt), c.Files, c.Done, c.Bytes, c.Copied, c.Upload, microsOrNull(c.EndedAt), zeroMicros(until), c.Run, owner)
+		UPDATE output_copies SET state = $1, message = $2, attempts = $3, next_at = $4, files = $5, done = $6, bytes = $7, copied = $8, upload = $9, upload_of = $10, ended_at = $11, busy_until = $12
+		WHERE run_id = $13 AND owner = $14 AND state = 'copying'`,
+		c.State, c.Message, c.Attempts, micros(c.NextAt), c.Files, c.Done, c.Bytes, c.Copied, c.Upload, c.UploadOf, microsOrNull(c.EndedAt), zeroMicros(until), c.Run, owner)
 	if err == nil && n == 0 {
 		err = fault.Conflict("another process copies these outputs, or the run is gone")
 	}

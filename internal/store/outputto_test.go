@@ -56,7 +56,7 @@ func TestACopyIsOneProcessesAtATime(t *testing.T) {
 		if again, err := db.ClaimOutputCopy(ctx, "b", at(2), at(62)); err != nil || again.Run != "" {
 			t.Errorf("claimed twice: %+v, %v", again, err)
 		}
-		c.Files, c.Done, c.Bytes, c.Copied, c.Upload = 3, 1, 30, 10, "u1"
+		c.Files, c.Done, c.Bytes, c.Copied, c.Upload, c.UploadOf = 3, 1, 30, 10, "u1", "results/big"
 		if err := db.SaveOutputCopy(ctx, "a", c, at(61)); err != nil {
 			t.Error(err)
 		}
@@ -64,7 +64,7 @@ func TestACopyIsOneProcessesAtATime(t *testing.T) {
 			t.Errorf("claimed although it is alive: %+v, %v", again, err)
 		}
 		next, err := db.ClaimOutputCopy(ctx, "b", at(61), at(121))
-		if err != nil || next.Done != 1 || next.Upload != "u1" || next.Copied != 10 {
+		if err != nil || next.Done != 1 || next.Upload != "u1" || next.UploadOf != "results/big" || next.Copied != 10 {
 			t.Fatalf("of a dead one: %+v, %v", next, err)
 		}
 		if err := db.SaveOutputCopy(ctx, "a", c, at(200)); !fault.Is(err, fault.KindConflict) {

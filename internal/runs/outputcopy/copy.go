@@ -54,6 +54,9 @@ func (c *Copier) copyAll(ctx context.Context, owner string, p *progress) error {
 	if err != nil {
 		return lasting(err)
 	}
+	if p.uploadsOther() {
+		c.abort(ctx, bucket, p)
+	}
 	if err := c.copyFiles(ctx, owner, bucket, p, from); err != nil {
 		return err
 	}
@@ -74,11 +77,11 @@ func lasting(err error) error {
 	return err
 }
 
-// abort forgets what has arrived of a large file, when nobody will go on with it: the
-// team would pay for it for ever.
-func (c *Copier) abort(ctx context.Context, p *progress) {
+// abortLast forgets what has arrived of a large file when there will be no other
+// attempt.
+func (c *Copier) abortLast(ctx context.Context, p *progress) {
 	now := p.now()
-	if now.Upload == "" || now.Done >= len(p.files) {
+	if now.Upload == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lease/2)
@@ -87,8 +90,15 @@ func (c *Copier) abort(ctx context.Context, p *progress) {
 	if err != nil {
 		return // which is what the copy failed for
 	}
-	c.complain(ctx, "cannot abort an upload to a bucket", bucket.Abort(ctx, p.files[now.Done].Name, now.Upload))
-	p.uploading("")
+	c.abort(ctx, bucket, p)
+}
+
+// abort forgets what has arrived of a large file, when nobody will go on with it: the
+// team would pay for it for ever.
+func (c *Copier) abort(ctx context.Context, bucket Bucket, p *progress) {
+	now := p.now()
+	c.complain(ctx, "cannot abort an upload to a bucket", bucket.Abort(ctx, now.UploadOf, now.Upload))
+	p.uploading("", "")
 }
 
 func fits(prefix string, files []file) bool {
@@ -180,7 +190,7 @@ func (c *Copier) copyLarge(ctx context.Context, owner string, b Bucket, p *progr
 			return c.open(ctx, f, from, length)
 		},
 		Begun: func(ctx context.Context, upload string) error {
-			p.uploading(upload)
+			p.uploading(f.Name, upload)
 			return c.Store.SaveOutputCopy(ctx, owner, p.now(), c.Now().Add(lease))
 		},
 		Arrived: p.arrived,

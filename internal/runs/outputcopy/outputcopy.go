@@ -142,8 +142,8 @@ func (c *Copier) attempt(ctx context.Context, owner string, due outputto.Copy) {
 	after := p.now()
 	if !lost && ctx.Err() == nil { // otherwise we are stopping, and somebody else goes on
 		if after = c.ended(ctx, due, after, err); after.State == outputto.Failed {
-			c.abort(working, p)
-			after.Upload = p.now().Upload
+			c.abortLast(working, p)
+			after.Upload, after.UploadOf = p.now().Upload, p.now().UploadOf
 		}
 	}
 	stop(nil)
@@ -249,10 +249,13 @@ func (p *progress) begin(files []file) (from int) {
 		bytes += f.Size
 	}
 	if p.copy.Files != 0 && (p.copy.Files != len(files) || p.copy.Bytes != bytes) {
-		p.copy.Done, p.copy.Upload = 0, ""
+		p.copy.Done = 0
 	}
 	p.copy.Files, p.copy.Bytes = len(files), bytes
 	p.copy.Done = min(p.copy.Done, len(files))
+	if p.copy.UploadOf == "" && p.copy.Done < len(files) { // an older version began it
+		p.copy.UploadOf = files[p.copy.Done].Name
+	}
 	for _, f := range files[:p.copy.Done] {
 		p.base += f.Size
 	}
@@ -268,7 +271,7 @@ func (p *progress) done(i int) {
 		delete(p.ahead, p.copy.Done)
 		p.base += p.files[p.copy.Done].Size
 		p.copy.Done++
-		p.copy.Upload, p.parts = "", 0
+		p.copy.Upload, p.copy.UploadOf, p.parts = "", "", 0
 	}
 }
 
@@ -280,8 +283,16 @@ func (p *progress) arrived(bytes int64) {
 }
 
 // uploading notes that a large file is on its way; empty: none is.
-func (p *progress) uploading(upload string) {
+func (p *progress) uploading(name, upload string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.copy.Upload = upload
+	p.copy.Upload, p.copy.UploadOf = upload, name
+}
+
+// uploadsOther reports whether the upload that has begun is not of the next file any
+// more, because an output was deleted.
+func (p *progress) uploadsOther() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.copy.Upload != "" && (p.copy.Done == len(p.files) || p.files[p.copy.Done].Name != p.copy.UploadOf)
 }

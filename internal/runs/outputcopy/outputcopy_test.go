@@ -156,6 +156,35 @@ func TestAnUploadIsAbortedAfterTheLastAttempt(t *testing.T) {
 	}
 }
 
+// Nor with that of an output which is deleted before the next attempt.
+func TestTheUploadOfADeletedOutputIsAborted(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string][]string{"others are left": {"small"}, "none is left": nil} {
+		w, c := newWorld("big")
+		w.list[0].Size = large + 1
+		if c.Round(t.Context()); w.copy.Upload != "upload_1" || w.copy.UploadOf != "a/o/big" {
+			t.Fatalf("%+v", w.copy)
+		}
+		others, _ := newWorld(left...)
+		w.list = others.list
+		if c.Round(t.Context()); w.copy.State != outputto.Completed || w.copy.Upload != "" || len(w.aborted) != 1 || w.aborted[0] != "a/o/big upload_1" {
+			t.Errorf("%s: %+v, aborted %q", name, w.copy, w.aborted)
+		}
+	}
+}
+
+// Older versions did not write down whose upload it is.
+func TestAnUploadOfAnOlderVersionGoesOn(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld("big")
+	w.list[0].Size = large + 1
+	c.Round(t.Context())
+	w.copy.UploadOf = ""
+	if c.Round(t.Context()); w.copy.Upload != "upload_1" || w.copy.UploadOf != "a/o/big" || len(w.aborted) != 0 {
+		t.Errorf("%+v, aborted %q", w.copy, w.aborted)
+	}
+}
+
 // A copy that takes long lets others go first, and goes on where it was.
 func TestALongCopyLetsOthersGoFirst(t *testing.T) {
 	t.Parallel()

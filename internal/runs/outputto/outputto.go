@@ -105,7 +105,8 @@ type Copy struct {
 	Done     int // of them, the first ones in their order
 	Bytes    int64
 	Copied   int64
-	Upload   string // of the large file after those that are done, if it has begun
+	Upload   string // of a large file that has begun; empty: none has
+	UploadOf string // its name among the files
 	EndedAt  time.Time
 }
 

@@ -1,0 +1,1 @@
+UPDATE output_copies SET upload = 'u1', upload_of = 'results/big';
