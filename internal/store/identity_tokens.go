@@ -74,7 +74,8 @@ func (db *DB) TouchAPIToken(ctx context.Context, id, address string, now time.Ti
 	return err
 }
 
-// RotateAPIToken adds a token like an old one, which ends by a time.
+// RotateAPIToken adds a token like an old one, which ends by a time. One that is
+// replaced again, because its new one was lost, has a new one of its whole life.
 func (db *DB) RotateAPIToken(ctx context.Context, old string, t builtin.APIToken, until time.Time, most int) (builtin.APIToken, error) {
 	err := db.inTx(ctx, func(tx *DB) error {
 		var was builtin.APIToken
@@ -83,8 +84,14 @@ func (db *DB) RotateAPIToken(ctx context.Context, old string, t builtin.APIToken
 			return tx.asFault(err, "API token")
 		}
 		t.Team, t.Role, t.Scopes, t.Name = was.Team, was.Role, was.Scopes, was.Name
-		t.ExpiresAt = t.CreatedAt.Add(was.ExpiresAt.Sub(was.CreatedAt))
-		if _, err := tx.changed(ctx, `UPDATE access_tokens SET expires_at = $1 WHERE id = $2 AND expires_at > $1`, micros(until), old); err != nil {
+		var life int64
+		err = tx.q.QueryRowContext(ctx, `SELECT CASE WHEN life > 0 THEN life ELSE expires_at - created_at END FROM access_tokens WHERE id = $1`, old).Scan(&life)
+		if err != nil {
+			return err
+		}
+		t.ExpiresAt = t.CreatedAt.Add(time.Duration(life) * time.Microsecond)
+		_, err = tx.changed(ctx, `UPDATE access_tokens SET expires_at = $1, life = $2 WHERE id = $3 AND expires_at > $1`, micros(until), life, old)
+		if err != nil {
 			return err
 		}
 		return tx.insertAPIToken(ctx, t, most)

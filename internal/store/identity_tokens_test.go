@@ -123,6 +123,26 @@ func TestATokenIsRotated(t *testing.T) {
 	})
 }
 
+// Whoever lost the answer to a rotation rotates the same token again.
+func TestATokenThatIsRotatedTwiceKeepsItsLife(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ada := signedUp(t, db, "ada@example.org")
+		old := apiToken(ada, "old")
+		must(t, db.InsertAPIToken(t.Context(), old, 9))
+		now := august.AddDate(0, 0, 30)
+		for i := range 3 {
+			id := string(rune('a' + i))
+			next := builtin.APIToken{ID: id, Hash: "hash of " + id, User: ada.ID, CreatedAt: now.Add(time.Duration(i) * time.Minute)}
+			got, err := db.RotateAPIToken(t.Context(), old.ID, next, next.CreatedAt.Add(time.Hour), 9)
+			if err != nil || !got.ExpiresAt.Equal(next.CreatedAt.AddDate(0, 0, 90)) {
+				t.Errorf("%d: until %s, %v", i, got.ExpiresAt, err)
+			}
+		}
+		refused(t, "the old one after the first overlap", second(db.PresenceByAccess(t.Context(), old.Hash, now.Add(time.Hour))), fault.KindNotFound, "")
+	})
+}
+
 func TestAServiceAccountEndsWithItsTokens(t *testing.T) {
 	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {

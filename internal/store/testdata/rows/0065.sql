@@ -1,0 +1,1 @@
+UPDATE access_tokens SET life = 1;
