@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,34 @@ func (t *Trees) Clean() error {
 		}
 		if removed {
 			total -= k.size
+		}
+	}
+	return t.cleanLocks()
+}
+
+// cleanLocks removes the locks of trees that are not here.
+func (t *Trees) cleanLocks() error {
+	entries, err := os.ReadDir(t.dir(locks))
+	if err != nil {
+		return err
+	}
+	absent := func(key string) bool {
+		_, err := os.Stat(t.dir(key))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	for _, e := range entries {
+		if !absent(e.Name()) {
+			continue
+		}
+		lock, err := t.lock(e.Name(), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			continue
+		}
+		if err == nil && absent(e.Name()) { // still
+			err = os.Remove(filepath.Join(t.dir(locks), e.Name()))
+		}
+		if err = errors.Join(err, lock.Close()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -177,19 +177,30 @@ func (t *Trees) meta(key string) (m meta, err error) {
 // lock is shared by those who use a tree, and held alone by who removes it. The
 // kernel gives it back, whatever happens to its holder.
 func (t *Trees) lock(key string, how int) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(t.config.Folder, locks, key), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+	path := filepath.Join(t.config.Folder, locks, key)
 	for {
-		if err = unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
-			break
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err = unix.Flock(int(file.Fd()), how); err == nil && sameFile(file, path) {
+			return file, nil
+		}
+		_ = file.Close() // nothing was written
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, err
 		}
 	}
+}
+
+// sameFile reports whether the file has not been removed while we waited for it.
+func sameFile(file *os.File, path string) bool {
+	ours, err := file.Stat()
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return false
 	}
-	return file, nil
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(ours, there)
 }
 
 // make fetches a tree into a new folder, and gives it its name when it is whole.
