@@ -124,6 +124,7 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "runs reproduce ${RUN} a", status: 1, tells: `missing flags: --to`},
 		typed{command: "runs environment ${RUN} a --lock", status: 1, tells: `^millrace: `},
 		typed{command: "logs ${RUN} --node a --shard 0", prints: `^why$`},
+		typed{command: "logs ${RUN} --node nobody", status: 1, tells: `the run has no node "nobody": "millrace runs view ${RUN}" lists them`},
 		typed{command: "logs ${RUN} --shard 1", status: 1, tells: `--shard needs --node`},
 		typed{command: "logs ${RUN} --follow --json", status: 1, tells: `--json prints what is there; --follow needs text`},
 		typed{command: "logs ${RUN} --follow", prints: `^why$`}, // it has ended

@@ -3,6 +3,7 @@ package runs
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
@@ -40,6 +41,11 @@ func (c *Logs) Run(w screen.Console) error {
 	}
 	at := logPlace{run: id, node: c.Node, shard: c.Shard}
 	print := func(text string) { fmt.Fprint(s.Out, s.LogText(text)) }
+	if c.Node != "" {
+		if err := hasNode(s, id, c.Node); err != nil {
+			return err
+		}
+	}
 	if s.JSON {
 		return jsonLogs(s, at)
 	}
@@ -59,6 +65,18 @@ func (c *Logs) Run(w screen.Console) error {
 		}
 		return read()
 	})
+}
+
+// hasNode is an error for a node that the run does not have: its log would be empty.
+func hasNode(s *session.Session, run, node string) error {
+	r, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	if slices.ContainsFunc(r.JSON200.Nodes, func(n api.RunNode) bool { return n.ID == node }) {
+		return nil
+	}
+	return fmt.Errorf("the run has no node %q: \"millrace runs view %s\" lists them", node, run)
 }
 
 // readLogs prints what was written from a point on, and returns where it ended.
