@@ -3,12 +3,12 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"reflect"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
@@ -133,15 +133,9 @@ func (a requirements) following(before requirements, given []byte) ([]byte, erro
 	}
 	for name, value := range values {
 		param, known := a.Parameters[name]
-		if !known || param.Default != nil && sameJSON(value, before.Parameters[name].Default) {
+		if !known || param.Default != nil && graph.SameValue(value, before.Parameters[name].Default) {
 			delete(values, name)
 		}
 	}
 	return json.Marshal(values)
-}
-
-// sameJSON reports whether two texts are the same value, however it is written.
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

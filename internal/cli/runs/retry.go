@@ -2,13 +2,12 @@ package runs
 
 import (
 	"crypto/rand"
-	"encoding/json"
-	"reflect"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
+	"github.com/millrace/millrace/internal/domain/graph"
 )
 
 type runsRetry struct {
@@ -94,16 +93,10 @@ func changed(s *session.Session, run string, given []string, current bool) (api.
 	}
 	for name, value := range old.JSON200.Parameters {
 		p, asked := now.Parameters[name]
-		follows := current && p.Default != nil && sameJSON(value, g.Parameters[name].Default)
+		follows := current && p.Default != nil && graph.SameValue(value, g.Parameters[name].Default)
 		if _, named := fresh[name]; !named && !follows && (asked || !current) {
 			fresh[name] = value
 		}
 	}
 	return fresh, nil
-}
-
-// sameJSON reports whether two texts are the same value, however it is written.
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -27,6 +27,13 @@ func (g *Graph) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SameValue reports whether two texts are the same JSON value, however it is spelled.
+func SameValue(a, b []byte) bool {
+	x, one := read(a, nil, &problems{})
+	y, other := read(b, nil, &problems{})
+	return one && other && string(appendCanonical(nil, &x, nil)) == string(appendCanonical(nil, &y, nil))
+}
+
 // shape says which members of a value are about looks only, and what its parts
 // are shaped like. Nil is a value all of which counts.
 type shape struct {
@@ -60,8 +67,7 @@ func (s *shape) of(name string) *shape {
 }
 
 func appendCanonical(dst []byte, v *value, s *shape) []byte {
-	var w writer
-	return w.append(dst, v, s)
+	return new(writer).append(dst, v, s)
 }
 
 // writer keeps the parts of the values being written, in their order, on one

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -170,10 +169,4 @@ func files(names []string, t *types.Type) any {
 		return names
 	}
 	return names[0]
-}
-
-func parseFloat(lit string) float64 {
-	// The reader has refused what does not fit.
-	f, _ := strconv.ParseFloat(lit, 64)
-	return f
 }

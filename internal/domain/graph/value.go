@@ -120,8 +120,7 @@ func (v *value) generic() any {
 	return nil
 }
 
-// canonicalNumber is the one spelling of a number's value, worked out on the
-// digits so that nothing is rounded: 1.0 and 10e-1 are both 1.
+// canonicalNumber is the one spelling of a number, which is not rounded: 10e-1 is 1.
 func canonicalNumber(lit string) string {
 	mantissa, negative := strings.CutPrefix(lit, "-")
 	exponent := 0

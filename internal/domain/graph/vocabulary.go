@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -165,7 +166,8 @@ func celValue(v *value, t *types.Type) any {
 		if n, ok := integer(v.text); ok && t.Kind() != types.DoubleKind {
 			return n
 		}
-		return parseFloat(v.text)
+		f, _ := strconv.ParseFloat(v.text, 64) // the reader has refused what does not fit
+		return f
 	case array:
 		item := types.DynType
 		if t.Kind() == types.ListKind {
