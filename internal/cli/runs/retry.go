@@ -1,13 +1,17 @@
 package runs
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
-	"github.com/millrace/millrace/internal/domain/graph"
 )
 
 type runsRetry struct {
@@ -93,10 +97,43 @@ func changed(s *session.Session, run string, given []string, current bool) (api.
 	}
 	for name, value := range old.JSON200.Parameters {
 		p, asked := now.Parameters[name]
-		follows := current && p.Default != nil && graph.SameValue(value, g.Parameters[name].Default)
+		follows := current && p.Default != nil && sameJSON(value, g.Parameters[name].Default)
 		if _, named := fresh[name]; !named && !follows && (asked || !current) {
 			fresh[name] = value
 		}
 	}
 	return fresh, nil
+}
+
+// sameJSON reports whether two texts are the same value, however it is written.
+func sameJSON(a, b json.RawMessage) bool {
+	x, err := exactJSON(a)
+	if err != nil {
+		return false
+	}
+	y, err := exactJSON(b)
+	return err == nil && sameValue(x, y)
+}
+
+func exactJSON(text []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+func sameValue(x, y any) bool {
+	switch a := x.(type) {
+	case json.Number:
+		b, ok := y.(json.Number)
+		f, _ := a.Float64()
+		g, _ := b.Float64()
+		return ok && (a == b || f == g && math.Abs(f) < 1<<53) // beyond, different numbers are the same float
+	case []any:
+		b, ok := y.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	case map[string]any:
+		b, ok := y.(map[string]any)
+		return ok && maps.EqualFunc(a, b, sameValue)
+	}
+	return x == y
 }
