@@ -1,6 +1,7 @@
 package collab
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -67,7 +68,7 @@ func (r *room) updatePresence(c *conn, list []entry) {
 	now := r.s.Now()
 	for _, e := range list {
 		p := r.people[e.client]
-		if p != nil && p.conn != nil && p.conn != c {
+		if p != nil && p.conn != c && !p.movedTo(c) {
 			continue
 		}
 		if !c.clients[e.client] && len(c.clients) >= maxClients || !newer(p, e) || e.setUser(c.user) != nil {
@@ -77,6 +78,19 @@ func (r *room) updatePresence(c *conn, list []entry) {
 		r.people[e.client] = &person{entry: e, conn: c, at: now}
 		r.queuePresence(e.client, true)
 	}
+}
+
+// movedTo reports whether a socket may speak for somebody who is here without one of
+// this server: who comes back by another server is the same person.
+func (p *person) movedTo(c *conn) bool {
+	var state struct{ User struct{ ID string } }
+	switch {
+	case p.conn != nil:
+		return false
+	case p.state == nil:
+		return true
+	}
+	return json.Unmarshal(p.state, &state) == nil && state.User.ID == c.pass.Subject()
 }
 
 // newer reports whether an entry says more than what is known.

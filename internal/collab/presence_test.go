@@ -72,7 +72,12 @@ func TestNobodySpeaksForAnothersSocket(t *testing.T) {
 		{func() { p.updatePresence(ada, said(1, 1, `{"at":"late"}`)) }, "1 Ada b"},
 		{func() { p.mergePresence(said(1, 50, `{"at":"elsewhere","user":{"name":"Mia"}}`)) }, "1 Ada b"},
 		{func() { p.mergePresence(said(2, 1, `{"at":"c","user":{"name":"Mia"}}`)) }, "1 Ada b, 2 Mia c"},
+		{func() { p.updatePresence(eve, said(2, 9, `{"at":"stolen"}`)) }, "1 Ada b, 2 Mia c"},
+		{func() { p.updatePresence(eve, said(2, 9, "")) }, "1 Ada b, 2 Mia c"},
 		{func() { p.mergePresence(said(2, 1, "")) }, "1 Ada b"},
+		{func() { p.mergePresence(said(4, 1, `{"at":"d","user":{"id":"user_1","name":"Ada"}}`)) }, "1 Ada b, 4 Ada d"},
+		{func() { p.updatePresence(ada, said(4, 2, `{"at":"back"}`)) }, "1 Ada b, 4 Ada back"}, // by this server
+		{func() { p.updatePresence(ada, said(4, 2, "")) }, "1 Ada b"},
 		{func() { p.mergePresence(said(3, 1, "")) }, "1 Ada b"}, // who never was here is not gone
 		{func() { p.updatePresence(ada, said(1, 2, "")) }, ""},
 	} {
