@@ -49,7 +49,8 @@ func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdenti
 	return a, err
 }
 
-// removeCredentials leaves an account that nobody can come into.
+// removeCredentials leaves an account that nobody can come into, nor its teams by a
+// service account.
 func (db *DB) removeCredentials(ctx context.Context, user ids.User, email string) error {
 	if _, err := db.changed(ctx, `UPDATE users SET password_hash = '' WHERE id = $1`, user); err != nil {
 		return err
@@ -58,6 +59,12 @@ func (db *DB) removeCredentials(ctx context.Context, user ids.User, email string
 		if _, err := db.changed(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user); err != nil {
 			return err
 		}
+	}
+	_, err := db.changed(ctx, `
+		DELETE FROM access_tokens WHERE user_id IN (
+			SELECT u.id FROM users u JOIN memberships m ON m.team_id = u.service_of WHERE m.user_id = $1 AND m.role = 'owner')`, user)
+	if err != nil {
+		return err
 	}
 	return db.endAccessOf(ctx, email)
 }

@@ -202,6 +202,11 @@ func TestAnAddressThatWasNeverProvedIsTakenByItsOwner(t *testing.T) {
 		must(t, db.InsertAPIToken(ctx, apiToken(thief, "t"), 3))
 		must(t, db.PutSecondFactor(ctx, builtin.SecondFactor{User: thief.ID, Secret: []byte("thief's")}))
 		must(t, db.EnableSecondFactor(ctx, thief.ID, 1, []string{"r"}))
+		robot := builtin.ServiceAccount{ID: ids.NewUser(), Team: thief.Team.ID, Name: "robot", Role: access.Admin, MadeBy: "x", CreatedAt: august}
+		must(t, db.InsertServiceAccount(ctx, robot, 3))
+		robots := apiToken(thief, "robot's")
+		robots.User = robot.ID
+		must(t, db.InsertAPIToken(ctx, robots, 3))
 		who := builtin.ExternalIdentity{Issuer: "https://id.example.org", Subject: "ada", Email: "ada@example.org", EmailVerified: true}
 		refused(t, "before", second(db.AccountByExternalIdentity(ctx, who)), fault.KindNotFound, "")
 		done, errs := atOnce(4, func(int) error {
@@ -220,6 +225,7 @@ func TestAnAddressThatWasNeverProvedIsTakenByItsOwner(t *testing.T) {
 		}
 		refused(t, "the session", second(db.PresenceBySession(ctx, s.ID, august)), fault.KindNotFound, "")
 		refused(t, "the token", second(db.PresenceByAccess(ctx, "hash of t", august)), fault.KindNotFound, "")
+		refused(t, "the token of a service account", second(db.PresenceByAccess(ctx, robots.Hash, august)), fault.KindNotFound, "")
 		refused(t, "the second factor", second(db.SecondFactor(ctx, thief.ID)), fault.KindNotFound, "")
 		// One who has proved it keeps all they have.
 		bob := signedUp(t, db, "bob@example.org")
