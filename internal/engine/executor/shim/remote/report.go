@@ -28,8 +28,8 @@ func (r *runner) reportAll(ctx context.Context) {
 		}
 		err := r.report(ctx)
 		r.mu.Lock()
-		if ended && !r.told.Stop && r.alone != nil {
-			r.alone.Preempt() // the machine wants it to end, and not the server
+		if ended && !r.told.Stop {
+			r.preempt()
 		}
 		if isRefused(err) { // the attempt is not ours any more
 			r.obey(attempts.Answer{Stop: true})
@@ -65,6 +65,17 @@ func (r *runner) report(ctx context.Context) error {
 	r.logged, r.told = a.LogSize, a
 	r.obey(a)
 	return nil
+}
+
+// preempt ends the attempt because the machine wants it to, and not the server. The
+// lock is held.
+func (r *runner) preempt() {
+	r.preempted = true
+	if r.alone != nil {
+		r.alone.Preempt()
+	} else if r.unwanted != nil {
+		r.unwanted()
+	}
 }
 
 // obey does what a server says. The lock is held.

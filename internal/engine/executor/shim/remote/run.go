@@ -48,14 +48,15 @@ type runner struct {
 	node    string
 	signals chan os.Signal
 
-	mu       sync.Mutex
-	state    State
-	running  bool
-	logged   int64 // bytes of the log that a server has
-	alone    *shim.Alone
-	told     attempts.Answer    // the last
-	unwanted context.CancelFunc // ends staging
-	now      chan struct{}      // has the reporter report
+	mu        sync.Mutex
+	state     State
+	running   bool
+	logged    int64 // bytes of the log that a server has
+	alone     *shim.Alone
+	told      attempts.Answer    // the last
+	unwanted  context.CancelFunc // ends staging
+	preempted bool               // by the machine
+	now       chan struct{}      // has the reporter report
 }
 
 func carryOut() int {
@@ -117,6 +118,9 @@ func (r *runner) run(ctx context.Context) shim.Exit {
 	r.mu.Lock()
 	r.unwanted = cancel
 	r.obey(r.told)
+	if r.preempted {
+		cancel()
+	}
 	r.mu.Unlock()
 	why := stage(ctx, r.client, r.task)
 	if why == nil {
@@ -124,8 +128,7 @@ func (r *runner) run(ctx context.Context) shim.Exit {
 	}
 	a := shim.NewAlone(r.task.Launch, r.sampled)
 	if ctx.Err() != nil {
-		a.Stop(0)
-		return a.Run()
+		return r.unstaged(a)
 	}
 	if why != nil {
 		e := a.NeverStarted(why)
@@ -135,9 +138,26 @@ func (r *runner) run(ctx context.Context) shim.Exit {
 	r.mu.Lock()
 	r.alone, r.running, r.state.Staging = a, true, false
 	r.obey(r.told)
+	if r.preempted { // a moment ago
+		a.Preempt()
+	}
 	r.mu.Unlock()
 	r.reportNow()
 	return a.Run()
+}
+
+// unstaged is the end of an attempt whose inputs nobody waits for any more.
+func (r *runner) unstaged(a *shim.Alone) shim.Exit {
+	r.mu.Lock()
+	preempted := r.preempted
+	r.mu.Unlock()
+	if !preempted {
+		a.Stop(0)
+		return a.Run()
+	}
+	e := a.NeverStarted(errors.New("the machine ends the attempt"))
+	e.StartFailed, e.Preempted = "", true
+	return e
 }
 
 // prepare makes a launch what it has to be on this machine.

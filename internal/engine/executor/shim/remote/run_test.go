@@ -223,3 +223,47 @@ func TestAProgramIsFoundInTheCommandsOwnPath(t *testing.T) {
 		t.Errorf("without a path: %q", got)
 	}
 }
+
+// A machine that is emptied does not wait until large inputs are there.
+func TestWhatEndsAnAttemptWhoseInputsAreFetched(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		end  func(*runner)
+		want shim.Exit
+	}{
+		"the machine": {(*runner).preempt, shim.Exit{Preempted: true}},
+		"the server":  {func(r *runner) { r.obey(attempts.Answer{Stop: true}) }, shim.Exit{Stopped: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 100)
+			s := answering(t, func(_ http.ResponseWriter, r *http.Request, _ string) {
+				asked <- struct{}{}
+				<-r.Context().Done()
+			})
+			task := staging(t, Input{Path: "large", Object: 1})
+			task.Launch.Argv = []string{"/bin/sh", "-c", "echo ran"}
+			r := &runner{client: s.client, task: task, now: make(chan struct{}, 1)}
+			ended := make(chan shim.Exit)
+			go func() { ended <- r.run(t.Context()) }()
+			<-asked
+			r.mu.Lock()
+			tt.end(r)
+			r.mu.Unlock()
+			e := <-ended
+			if e.Preempted != tt.want.Preempted || e.Stopped != tt.want.Stopped || e.StartFailed != "" || e.LogBytes != 0 {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+func TestAMachineThatIsEmptiedBeforeAnythingIsFetched(t *testing.T) {
+	t.Parallel()
+	s := answering(t, func(http.ResponseWriter, *http.Request, string) { t.Error("something is fetched") })
+	r := &runner{client: s.client, task: staging(t, Input{Path: "large", Object: 1}), now: make(chan struct{}, 1)}
+	r.preempt()
+	if e := r.run(t.Context()); !e.Preempted || e.StartFailed != "" {
+		t.Errorf("%+v", e)
+	}
+}
