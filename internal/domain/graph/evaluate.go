@@ -92,9 +92,8 @@ type record struct {
 
 func (r *record) isSet(field string) bool { return r.has == nil || r.has(field) }
 
-func (r *record) Type() ref.Type { return types.NewObjectType(r.kind) }
-func (r *record) Value() any     { return r }
-
+func (r *record) Type() ref.Type              { return types.NewObjectType(r.kind) }
+func (r *record) Value() any                  { return r }
 func (r *record) Equal(other ref.Val) ref.Val { return types.Bool(r == other) }
 
 func (r *record) ConvertToType(t ref.Type) ref.Val {

@@ -188,8 +188,7 @@ func (r *reader) scalar() (kind jsontext.Kind, content string, err error) {
 			content, err = r.unquote(raw)
 		}
 	case number:
-		content = r.src[end-len(raw) : end]
-		r.fits(content)
+		content = r.fits(r.src[end-len(raw) : end])
 	}
 	return kind, content, err
 }
@@ -205,19 +204,21 @@ func (r *reader) unquote(raw jsontext.Value) (string, error) {
 	return string(content), nil
 }
 
-// fits notes a number whose value would be lost when somebody computes with it.
-func (r *reader) fits(lit string) {
+// fits is a number that can be computed with: 0 for one that is lost, which it notes, or that has an endless exponent.
+func (r *reader) fits(lit string) string {
 	if len(lit) < 16 && !strings.ContainsAny(lit, "eE") {
-		return
-	}
-	if len(lit) > maxNumber {
-		r.p.add(r.place(r.dec.StackPointer()), "the number is longer than %d characters", maxNumber)
-		return
+		return lit
 	}
 	f, err := strconv.ParseFloat(lit, 64)
-	if err != nil || f == 0 && canonicalNumber(lit) != "0" {
+	switch first := strings.IndexAny(lit, "123456789eE"); {
+	case len(lit) > maxNumber:
+		r.p.add(r.place(r.dec.StackPointer()), "the number is longer than %d characters", maxNumber)
+	case err != nil || f == 0 && first >= 0 && lit[first] <= '9':
 		r.p.add(r.place(r.dec.StackPointer()), "the number %s does not fit", short(lit))
+	case f != 0:
+		return lit
 	}
+	return "0"
 }
 
 // names finds members by name; objects are mostly small, and then no map is
