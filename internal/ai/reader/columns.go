@@ -113,6 +113,7 @@ func rank(text string) (int, bool) {
 			n = 1 + slices.Index(romans, major)
 		}
 		if n > 0 {
+			minor, _, _ = strings.Cut(minor, ".") // 3.1.2 stands where 3.1 does
 			m, _ := strconv.Atoi(minor)
 			return 100*n + m, true
 		}

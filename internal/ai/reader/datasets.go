@@ -25,7 +25,7 @@ var accessions = []accession{
 	{"Assembly", compiled(`\bGC[AF]_\d{9}(?:\.\d+)?\b`)},
 	{"RefSeq", compiled(`\b(?:N[CMPRTWZG]|X[MP])_\d{6,9}(?:\.\d+)?\b`)},
 	{"GenBank", compiled(`\bGenBank\b[^.;]{0,40}?\b([A-Z]{1,2}\d{5,8}(?:\.\d)?)\b`)},
-	{"PDB", compiled(`\b(?:PDB|Protein Data Bank)\b[^.;]{0,30}?\b([1-9][A-Z0-9]{3}|[1-9][a-z][a-z0-9]{2})\b`)},
+	{"PDB", compiled(`\b(?:PDB|Protein Data Bank)\b[^.;]{0,30}?\b([1-9](?:[A-Z][A-Z0-9]{2}|\d[A-Z][A-Z0-9]|\d\d[A-Z])|[1-9][a-z][a-z0-9]{2})\b`)},
 	{"EMDB", compiled(`\bEMD-\d{4,5}\b`)},
 	{"EMPIAR", compiled(`\bEMPIAR-\d{5}\b`)},
 	{"UniProt", compiled(`\bUniProt\w*\b[^.;]{0,40}?\b([OPQ]\d[A-Z0-9]{3}\d|[A-NR-Z]\d(?:[A-Z][A-Z0-9]{2}\d){1,2})\b`)},
@@ -57,7 +57,7 @@ func datasets(sections []Section, list []use) (data, code []string) {
 		}
 		for _, a := range accessions {
 			for _, m := range a.pattern().FindAllStringSubmatch(s.Text, -1) {
-				data = once(data, a.archive+" "+strings.ReplaceAll(m[len(m)-1], " ", ""))
+				data = once(data, a.archive+" "+strings.Join(strings.Fields(m[len(m)-1]), ""))
 			}
 		}
 		for _, m := range codeLink().FindAllStringSubmatch(s.Text, -1) {

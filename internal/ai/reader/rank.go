@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -21,25 +22,16 @@ type candidate struct {
 func pick(all []candidate, most, letters int) []string {
 	all = slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !quotable(c.text) })
 	if len(all) > maxRanked {
-		slices.SortStableFunc(all, func(a, b candidate) int { return int(b.weight - a.weight) })
+		kept := inOrder(len(all), func(i int) float64 { return all[i].weight })[:maxRanked]
+		slices.Sort(kept)
+		for i, at := range kept {
+			all[i] = all[at]
+		}
 		all = all[:maxRanked]
 	}
 	rank := ranks(all)
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case rank[a] > rank[b]:
-			return -1
-		case rank[a] < rank[b]:
-			return 1
-		}
-		return a - b
-	})
 	var chosen []int
-	for _, i := range order {
+	for _, i := range inOrder(len(all), func(i int) float64 { return rank[i] }) {
 		if len(chosen) == most {
 			break
 		}
@@ -53,6 +45,16 @@ func pick(all []candidate, most, letters int) []string {
 		texts = append(texts, all[i].text)
 	}
 	return texts
+}
+
+// inOrder numbers n things, what counts most first, and of equals the first.
+func inOrder(n int, counts func(i int) float64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts(b), counts(a)) })
+	return order
 }
 
 // quotable reports whether a text reads as a sentence.

@@ -40,9 +40,8 @@ func sentences(text string) []string {
 // abbreviated reports whether a full stop after this text ends no sentence.
 func abbreviated(text string) bool {
 	last := text[strings.LastIndexAny(text, " ([")+1:]
-	if utf8.RuneCountInString(last) == 1 { // an initial, unless it is a name of its own as in "done in R."
-		r, _ := utf8.DecodeRuneInString(last)
-		return unicode.IsUpper(r) && !strings.HasSuffix(text, " in R") && !strings.HasSuffix(text, " using R")
+	if r, size := utf8.DecodeRuneInString(last); size == len(last) && unicode.IsUpper(r) { // an initial, unless it is a name of its own as in "done in R."
+		return !strings.HasSuffix(text, " in R") && !strings.HasSuffix(text, " using R")
 	}
 	return abbreviations[strings.ToLower(last)]
 }
