@@ -60,7 +60,7 @@ func (l *Library) ask(ctx context.Context, name doi.DOI) *told {
 	})
 	wg.Go(func() {
 		contact := cmp.Or(l.Contact, "millrace@localhost") // it answers nobody without one
-		t.errs[2] = l.record(ctx, at(strings.TrimSuffix(l.UnpaywallURL, "/v2"), "/v2/", name, contact, "email"), &t.unpaywall)
+		t.errs[2] = l.record(ctx, at(strings.TrimSuffix(strings.TrimRight(l.UnpaywallURL, "/"), "/v2"), "/v2/", name, contact, "email"), &t.unpaywall)
 		if t.errs[2] == nil && t.unpaywall.DOI == "" {
 			t.errs[2] = errors.New("answered without a work")
 		}

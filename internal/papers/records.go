@@ -58,8 +58,12 @@ func (c *crossrefWork) authors() (list []ai.Author) {
 func (c *crossrefWork) retracted() bool {
 	return slices.ContainsFunc(c.UpdatedBy, func(u struct{ Type string }) bool {
 		return u.Type == "retraction" || u.Type == "withdrawal" || u.Type == "removal"
-	}) || strings.HasPrefix(strings.ToUpper(first(c.Title)), "RETRACTED")
+	}) || retractedTitle.MatchString(plain(first(c.Title)))
 }
+
+// retractedTitle is what publishers put before a title. A paper about retracted
+// papers begins with the word, too.
+var retractedTitle = regexp.MustCompile(`^[\[(]?(?:RETRACTED\b|(?i:retracted(?: article| paper| chapter)?\s*[:\])]))`)
 
 // openPDFs are the publisher's own, where its licence lets everybody read.
 func (c *crossrefWork) openPDFs() (list []string) {
