@@ -142,7 +142,7 @@ func ParseLock(text string) (l Lock, err error) {
 	if len(text) > MaxLock {
 		return l, fmt.Errorf("is larger than %d KB", MaxLock>>10)
 	}
-	head, body, _ := strings.Cut(text, "\n")
+	head, body, _ := strings.Cut(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	parse := parseLocked
 	if platform, ok := strings.CutPrefix(head, condaHead); ok {
 		l.Platform = strings.TrimSpace(platform)
