@@ -91,8 +91,11 @@ func (tx *Tx) Delete(m Map, key string) {
 
 // Insert puts s into a text.
 func (tx *Tx) Insert(t Text, at int, s string) {
+	if s == "" {
+		return // looking for the place could cut a character apart
+	}
 	left, right, ok := tx.seek(t, at)
-	if !ok || s == "" {
+	if !ok {
 		return
 	}
 	s = strings.ToValidUTF8(s, "\ufffd")
@@ -101,12 +104,15 @@ func (tx *Tx) Insert(t Text, at int, s string) {
 
 // Remove takes n code units out of a text.
 func (tx *Tx) Remove(t Text, at, n int) {
+	if n <= 0 {
+		return
+	}
 	_, it, ok := tx.seek(t, at)
 	if !ok {
 		return
 	}
 	left, _, ok := tx.seek(t, at+n)
-	if !ok || n <= 0 {
+	if !ok {
 		return
 	}
 	for ; it != left.right; it = it.right {
