@@ -40,9 +40,9 @@ func (d *document) fields(s *schema, depth int) []field {
 
 func (d *document) row(name string, s *schema, required bool, depth int) field {
 	whole := d.resolved(s)
-	text := s.Description
-	if text == "" {
-		text = whole.Description
+	text := whole.Description
+	if s != nil && s.Description != "" { // beside a reference, its own words count
+		text = s.Description
 	}
 	row := field{Name: name, Depth: depth, Type: d.typeName(s), Required: required, Rules: d.rules(whole), Text: spans(text)}
 	if inner := d.objectWithin(s); inner != nil && inner.Ref != "" {
