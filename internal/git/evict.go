@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// isKey tells trees from what somebody else may have put beside them.
+var isKey = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
 // Clean removes trees beyond the bound, those that have not been used for
-// longest first, and what a process that was killed has left. What somebody uses
-// stays.
+// longest first, and what is damaged or what a process that was killed has left.
+// What somebody uses stays.
 func (t *Trees) Clean() error {
 	entries, err := os.ReadDir(t.config.Folder)
 	if err != nil {
@@ -41,8 +45,17 @@ func (t *Trees) Clean() error {
 			}
 			continue
 		}
+		if !isKey.MatchString(e.Name()) {
+			continue
+		}
 		used, err := os.Stat(filepath.Join(t.dir(e.Name()), metaFile))
-		if m, merr := t.meta(e.Name()); err == nil && merr == nil {
+		m, damaged := t.meta(e.Name())
+		if errors.Is(damaged, fs.ErrNotExist) {
+			if _, err := t.remove(e.Name()); err != nil {
+				return err
+			}
+		}
+		if err == nil && damaged == nil {
 			all = append(all, kept{e.Name(), used.ModTime(), m.Bytes})
 			total += m.Bytes
 		}
@@ -91,6 +104,7 @@ func (t *Trees) cleanLocks() error {
 	return nil
 }
 
+// remove removes a tree that nobody uses, and reports whether it is gone.
 func (t *Trees) remove(key string) (bool, error) {
 	lock, err := t.lock(key, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -101,6 +115,11 @@ func (t *Trees) remove(key string) (bool, error) {
 	}
 	defer lock.Close()
 	removing := t.dir(oldPrefix + key)
-	err = os.Rename(t.dir(key), removing)
-	return err == nil, errors.Join(err, os.RemoveAll(removing))
+	if err := os.RemoveAll(removing); err != nil { // of a process that was killed
+		return false, err
+	}
+	if err := os.Rename(t.dir(key), removing); err != nil && !errors.Is(err, fs.ErrNotExist) { // another was faster
+		return false, err
+	}
+	return true, os.RemoveAll(removing)
 }

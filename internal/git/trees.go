@@ -166,12 +166,17 @@ func (t *Trees) hold(key string) (Tree, error) {
 	return Tree{Folder: filepath.Join(t.dir(key), treeFolder), Hash: m.Hash, Release: sync.OnceFunc(func() { lock.Close() })}, nil
 }
 
+// meta is what is known of a tree. One whose note is damaged, as it is when a machine
+// lost its power, is as good as absent: it is fetched again.
 func (t *Trees) meta(key string) (m meta, err error) {
 	text, err := os.ReadFile(filepath.Join(t.dir(key), metaFile))
 	if err != nil {
 		return m, err
 	}
-	return m, json.Unmarshal(text, &m)
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return m, nil
 }
 
 // lock is shared by those who use a tree, and held alone by who removes it. The
