@@ -1,7 +1,9 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -82,15 +84,10 @@ func (s *ServiceAccounts) DeleteServiceAccount(ctx context.Context, caller acces
 // ServiceAccount finds one of the caller's team.
 func (s *ServiceAccounts) ServiceAccount(ctx context.Context, caller access.Caller, id ids.User) (ServiceAccount, error) {
 	list, err := s.ServiceAccounts(ctx, caller)
-	if err != nil {
-		return ServiceAccount{}, err
+	if i := slices.IndexFunc(list, func(a ServiceAccount) bool { return a.ID == id }); err == nil && i >= 0 {
+		return list[i], nil
 	}
-	for _, a := range list {
-		if a.ID == id {
-			return a, nil
-		}
-	}
-	return ServiceAccount{}, fault.NotFound("no such service account")
+	return ServiceAccount{}, cmp.Or(err, error(fault.NotFound("no such service account")))
 }
 
 // CreateServiceToken makes a token of a service account. Who makes it through a
@@ -118,11 +115,15 @@ func (s *ServiceAccounts) RevokeServiceToken(ctx context.Context, caller access.
 	return s.tokens.Store.DeleteAPIToken(ctx, a.ID, token)
 }
 
-// RotateServiceToken is RotateAPIToken for a service account's.
+// RotateServiceToken is RotateAPIToken for a service account's. Who gets its secret has
+// all its scopes.
 func (s *ServiceAccounts) RotateServiceToken(ctx context.Context, caller access.Caller, id ids.User, token string, overlap time.Duration) (APIToken, string, error) {
 	a, err := s.ServiceAccount(ctx, caller, id)
 	if err != nil {
 		return APIToken{}, "", err
+	}
+	if slices.ContainsFunc(a.Tokens, func(t APIToken) bool { return t.ID == token && !t.Scopes.Within(caller.Scopes) }) {
+		return APIToken{}, "", fault.Forbidden("your token has the scopes %s: what you rotate cannot have more", caller.Scopes)
 	}
 	return s.tokens.rotate(ctx, a.ID, token, overlap)
 }
