@@ -42,15 +42,26 @@ const maxPermits = 1000
 
 // mayWatch asks, or remembers. Who wants to know what is being asked waits for that: on
 // a busy database thousands who ask take all connections, and news waits behind them.
+// Whoever stops waiting because ctx ends has been refused nothing.
 func (w *Streams) mayWatch(ctx context.Context, who Watcher, team ids.Team) bool {
 	p, ask := w.permits.of(permit{who, team}, w.Now())
 	if ask {
-		p.may = w.MayWatch(ctx, who, team)
-		p.until = w.Now().Add(permitLasts)
-		close(p.known)
+		w.ask(ctx, p, who, team)
 	}
-	<-p.known
-	return p.may
+	select {
+	case <-p.known:
+		return p.may
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// ask finds out. Others wait for that, so it is known even where asking panics: that
+// nobody may, and at once no more.
+func (w *Streams) ask(ctx context.Context, p *permitted, who Watcher, team ids.Team) {
+	defer close(p.known)
+	p.may = w.MayWatch(ctx, who, team)
+	p.until = w.Now().Add(permitLasts)
 }
 
 // of is what is known of a permit, and whether the caller is to ask.
