@@ -122,14 +122,14 @@ func (d *description) describeInputs() {
 				continue
 			}
 			seen[id] = f.Key
-			e := entity{"@id": id, "@type": "File", "name": path.Base(f.Key), "exampleOfWork": ref{"#input/" + in.name}}
+			e := entity{"@id": id, "@type": kindOf(f.Folder), "name": path.Base(f.Key), "exampleOfWork": ref{"#input/" + in.name}}
 			if f.Name != "" {
 				e["name"] = f.Name
 			}
 			if f.SHA256 != "" {
 				e["sha256"] = f.SHA256
 			}
-			if !f.Gone {
+			if !f.Gone && f.Size >= 0 { // not every server tells how large a file is
 				e["contentSize"] = strconv.FormatInt(f.Size, 10)
 			}
 			d.add(e)
@@ -174,7 +174,7 @@ func (d *description) describeOutputs() {
 	for i, o := range d.outputs {
 		from := port{o.Node, o.Port}
 		d.add(entity{
-			"@id": d.fileIDs[i], "@type": kindOf(o.Output), "name": o.Name, "contentSize": strconv.FormatInt(o.Size, 10),
+			"@id": d.fileIDs[i], "@type": kindOf(o.Folder != nil), "name": o.Name, "contentSize": strconv.FormatInt(o.Size, 10),
 			"encodingFormat": o.ContentType, "sha256": o.SHA256, "exampleOfWork": ref{d.outputID(from)},
 		})
 		d.made[from] = append(d.made[from], ref{d.fileIDs[i]})
@@ -183,8 +183,8 @@ func (d *description) describeOutputs() {
 	}
 }
 
-func kindOf(o runs.Output) string {
-	if o.Folder != nil {
+func kindOf(folder bool) string {
+	if folder {
 		return "Dataset"
 	}
 	return "File"

@@ -37,7 +37,7 @@ func stepName(n *graph.Node) string {
 
 func (d *description) formalInputs() (list []ref) {
 	for _, in := range d.graph.Inputs {
-		kind := "File"
+		kind := kindOf(in.Directory)
 		if in.Many {
 			kind = "Collection"
 		}
@@ -82,7 +82,7 @@ func (d *description) formalOutputs() (list []ref) {
 	add := func(from port, name string) {
 		if id := d.outputID(from); !seen[id] {
 			seen[id] = true
-			list = append(list, d.formal(id, name, "File", false))
+			list = append(list, d.formal(id, name, kindOf(d.isFolder(from)), false))
 		}
 	}
 	for _, o := range d.graph.Outputs {
@@ -92,6 +92,18 @@ func (d *description) formalOutputs() (list []ref) {
 		add(port{o.Node, o.Port}, o.Node+"."+o.Port)
 	}
 	return list
+}
+
+// isFolder reports whether what comes out of a port is a folder.
+func (d *description) isFolder(from port) bool {
+	for _, n := range d.graph.Nodes {
+		for _, out := range n.Outputs {
+			if n.ID == from.node && out.Name == from.name {
+				return out.Directory
+			}
+		}
+	}
+	return false
 }
 
 func (d *description) formal(id, name, kind string, required bool) ref {
