@@ -40,14 +40,17 @@ func (x *Exchange) putOnRecord() {
 func (x *Exchange) target() string {
 	for _, name := range []string{"tokenId", "userId", "invId", "scheduleId", "triggerId", "deliveryId", "name", "id"} {
 		if v := x.Request.PathValue(name); v != "" && Printable(v) {
-			return v[:min(len(v), 200)]
+			return cut(v)
 		}
 	}
 	if v := x.Request.URL.Query().Get("id"); Printable(v) {
-		return v[:min(len(v), 200)]
+		return cut(v)
 	}
 	return ""
 }
+
+// cut is the beginning of a text, in whole characters: no database takes others.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 200)], "") }
 
 // via is by what the actor is who they are.
 func (x *Exchange) via() string {

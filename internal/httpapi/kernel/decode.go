@@ -116,7 +116,9 @@ func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(body, &fields) == nil {
 		for _, name := range SortedKeys(fields) {
-			wrong = append(wrong, problemsOfField[T](name, fields[name])...)
+			if wrong = append(wrong, problemsOfField[T](name, fields[name])...); len(wrong) >= mostProblems {
+				return wrong[:mostProblems]
+			}
 		}
 	}
 	if len(wrong) == 0 {
@@ -125,8 +127,8 @@ func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 	return wrong
 }
 
-// Each problem costs reading the field again: at most mostProblems are looked for, and
-// only one where the field is longer than longField.
+// Each problem costs reading the field again: at most mostProblems of a body are looked
+// for, and only one where the field is longer than longField.
 const (
 	mostProblems = 50
 	longField    = 64 << 10

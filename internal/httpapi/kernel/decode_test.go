@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,5 +73,25 @@ func TestARefusedBodySaysAllThatIsWrongWithIt(t *testing.T) {
 	_, err := Decode[api.SetBudgets](&Exchange{Body: []byte(`{"budgets":[{"limit":"a","zz":1},{"hard":1},{"alertAt":[1,"b","c"]}]}`)})
 	if e, ok := errors.AsType[*fault.Error](err); !ok || len(e.Details) != 5 {
 		t.Errorf("%+v", err)
+	}
+}
+
+// A stranger's body of many thousand fields that there are not is answered with a few of
+// them: looking at each costs more than sending it.
+func TestARefusedBodySaysNoMoreThanSoManyProblems(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ fields, want int }{
+		"at the limit": {mostProblems, mostProblems}, "one beyond": {mostProblems + 1, mostProblems}, "a megabyte": {60_000, mostProblems},
+	} {
+		var b strings.Builder
+		for i := range tt.fields {
+			fmt.Fprintf(&b, `,"f%06d":%d`, i, i)
+		}
+		body := []byte(`{"email":"a@example.org"` + b.String() + `}`)
+		_, err := Decode[api.SignIn](&Exchange{Body: body})
+		e, ok := errors.AsType[*fault.Error](err)
+		if !ok || len(e.Details) != tt.want || e.Details[0].Path != "f000000" || e.Message != "f000000 is not a field of this request" {
+			t.Errorf("%s: %d problems, %v", name, len(e.Details), e.Message)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/httpapi/pages"
@@ -53,7 +54,8 @@ func SentenceCase(text string) string {
 	if text == "" {
 		return ""
 	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	_, first := utf8.DecodeRuneInString(text)
+	return strings.ToUpper(text[:first]) + strings.TrimSuffix(text[first:], ".") + "."
 }
 
 func pageTitle(status int) string {
