@@ -187,15 +187,17 @@ func taskOf(e api.ReportedEvent, refuse func(field, message string)) reported.Ta
 	if !in.Status.Valid() {
 		refuse(".task.status", "must be queued, running, succeeded, failed, cached or cancelled")
 	}
-	for name, n := range map[string]*int64{
+	whole := map[string]*int64{
 		"memoryBytes": in.MemoryBytes, "diskBytes": in.DiskBytes, "timeMs": in.TimeMs, "peakMemoryBytes": in.PeakMemoryBytes, "readBytes": in.ReadBytes, "writtenBytes": in.WrittenBytes,
-	} {
-		if n != nil && *n < 0 {
+	}
+	for _, name := range kernel.SortedKeys(whole) { // the same words each time
+		if n := whole[name]; n != nil && *n < 0 {
 			refuse(".task."+name, "cannot be negative")
 		}
 	}
-	for name, n := range map[string]*float64{"cpus": in.Cpus, "cpuPercent": in.CPUPercent, "cpuSeconds": in.CPUSeconds} {
-		if n != nil && (*n < 0 || *n > kernel.MaxInteger) {
+	numbers := map[string]*float64{"cpus": in.Cpus, "cpuPercent": in.CPUPercent, "cpuSeconds": in.CPUSeconds}
+	for _, name := range kernel.SortedKeys(numbers) {
+		if n := numbers[name]; n != nil && (*n < 0 || *n > kernel.MaxInteger) {
 			refuse(".task."+name, "is out of range")
 		}
 	}

@@ -3,6 +3,7 @@ package reported
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
@@ -125,7 +126,9 @@ func countOf(n int, word string) string {
 // progress is how far the run is: by its own count, or by the tasks of its steps.
 func (m *merging) progress() {
 	if p := m.report.Progress; p != nil && p.Total > 0 {
-		m.Progress = int(min(p.Done, p.Total) * 100 / p.Total)
+		high, low := bits.Mul64(uint64(max(0, min(p.Done, p.Total))), 100)
+		percent, _ := bits.Div64(high, low, uint64(p.Total))
+		m.Progress = int(percent)
 	} else if len(m.Picture.Nodes) > 0 && m.report.Progress == nil {
 		sum := 0.0
 		for _, n := range m.Picture.Nodes {
