@@ -113,6 +113,10 @@ func (w Console) secret(prompt string, read func() (string, error)) (string, err
 		// Whoever leaves by Ctrl-C is to see again what they type.
 		defer func() { _ = term.Restore(fd, before) }()
 		defer fmt.Fprintln(w.Err)
+		// Before the question: some begin to type as soon as they see it.
+		if err := hideTyped(fd); err != nil {
+			return "", err
+		}
 		fmt.Fprint(w.Err, prompt)
 		read = func() (string, error) {
 			typed, err := term.ReadPassword(fd)

@@ -3,85 +3,32 @@
 package screen_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/millrace/millrace/internal/cli/clitest"
 	"github.com/millrace/millrace/internal/cli/screen"
-	"github.com/millrace/millrace/internal/waittest"
 )
 
-// person sits at a terminal: what they type goes in at one end, and what they see
-// comes out of it.
+// person sits at a terminal of 24 rows and 40 columns.
 type person struct {
 	screen.Console
+	*clitest.Screen
 	t    *testing.T
-	keys *os.File
 	vars map[string]string
-
-	mu   sync.Mutex
-	seen bytes.Buffer
 }
 
 func atTerminal(t *testing.T) *person {
 	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no terminals here: ", err)
-	}
-	t.Cleanup(func() { keys.Close() })
-	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}); err != nil {
-		t.Fatal(err)
-	}
-	p := &person{t: t, keys: keys, vars: map[string]string{"TERM": "xterm"}}
+	p := &person{t: t, Screen: clitest.NewScreen(t), vars: map[string]string{"TERM": "xterm"}}
 	p.Console = screen.Console{
-		Ctx: t.Context(), In: terminal, Out: terminal, Err: terminal, Env: func(name string) string { return p.vars[name] }, Now: time.Now,
+		Ctx: t.Context(), In: p.File, Out: p.File, Err: p.File, Env: func(name string) string { return p.vars[name] }, Now: time.Now,
 	}
-	go func() { _, _ = io.Copy(p, keys) }() // until the terminal is closed
-	t.Cleanup(func() { terminal.Close() })
 	return p
-}
-
-// Write is what the person sees.
-func (p *person) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen.Write(text)
-}
-
-// sees waits until the terminal shows a text, and gives all that it shows.
-func (p *person) sees(text string) string {
-	p.t.Helper()
-	shown := ""
-	if !waittest.Until(func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		shown = p.seen.String()
-		return strings.Contains(shown, text)
-	}) {
-		p.t.Fatalf("no %q in %q", text, shown)
-	}
-	return shown
 }
 
 // asked is what somebody answers when a question is there.
@@ -89,10 +36,8 @@ func (p *person) asked(question, answer string, ask func() error) error {
 	p.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- ask() }()
-	p.sees(question)
-	if _, err := io.WriteString(p.keys, answer); err != nil {
-		p.t.Fatal(err)
-	}
+	p.Sees(question)
+	p.Types(answer)
 	return <-done
 }
 
@@ -113,7 +58,7 @@ func TestAPersonIsAskedBeforeSomethingIsGone(t *testing.T) {
 	p.Ctx = ctx
 	done := make(chan error, 1)
 	go func() { done <- p.Sure(false, "Delete it?") }()
-	p.sees("[y/N]")
+	p.Sees("[y/N]")
 	leave()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("whoever leaves: %v", err)
@@ -141,14 +86,14 @@ func TestASecretIsNotShownAsItIsTyped(t *testing.T) {
 		t.Errorf("nothing was typed: %v", err)
 	}
 	p.Say("the end")
-	if shown := p.sees("the end"); strings.Contains(shown, "hunter2") {
+	if shown := p.Sees("the end"); strings.Contains(shown, "hunter2") {
 		t.Errorf("it is shown: %q", shown)
 	}
 	// What is typed afterwards is shown again.
 	if err := p.asked("Sure? [y/N]", "yes\n", func() error { return p.Sure(false, "Sure?") }); err != nil {
 		t.Error(err)
 	}
-	p.sees("yes")
+	p.Sees("yes")
 }
 
 func TestColoursAreForThoseWhoWantThem(t *testing.T) {
@@ -200,7 +145,7 @@ func TestABarStaysAtTheBottomAndLeavesNoTrace(t *testing.T) {
 	bar.Close()
 	bar.Close()
 	p.Note("the %s", "end")
-	shown := p.sees("the end")
+	shown := p.Sees("the end")
 	wide := "\r\x1b[K" + strings.Repeat("é", 39)
 	if want := "\r\x1b[Khalf of it" + wide + "\r\x1b[Ka result\r\n" + wide + "\r\x1b[Kthe end\r\n"; shown != want {
 		t.Errorf("%q\nwant\n%q", shown, want)

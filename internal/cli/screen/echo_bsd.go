@@ -1,0 +1,11 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package screen
+
+import "golang.org/x/sys/unix"
+
+// How the state of a terminal is asked for and changed.
+const (
+	getState = unix.TIOCGETA
+	setState = unix.TIOCSETA
+)
