@@ -110,7 +110,7 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "runs kept ${RUN} a --json", prints: `"path": "sub/half.txt"`},
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left", prints: `^${DIR}/left/sub/half.txt$`},
 		typed{command: "runs kept ${RUN} a --to ${DIR}/json --json", prints: `(?s)\A\[.*"path": "sub/half.txt".*\]\s\z`},
-		typed{command: "runs kept ${RUN} a --to ${DIR}/left", status: 1, tells: `there already and differs`}, // its hash is not known
+		typed{command: "runs kept ${RUN} a --to ${DIR}/left", status: 1, tells: `half.txt is there already: replace it with --force`}, // its hash is not known
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left --force", prints: `half.txt`},
 		typed{command: "runs kept ${RUN} b", status: 1, tells: `nothing is kept of this step: see millrace runs kept ${RUN}$`},
 		typed{command: "runs kept ${RUN} a --shard 5", status: 1, tells: `nothing is kept of this step`},

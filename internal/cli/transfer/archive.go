@@ -25,7 +25,7 @@ func (d *Folder) FetchArchive(name, url string) error {
 	if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	part := path.Join(path.Dir(name), "."+path.Base(name)+".part")
+	part := partName(name, "")
 	if err := d.receive(part, url); err != nil {
 		_ = d.root.Remove(part)
 		return fmt.Errorf("%s: %w", name, err)

@@ -81,6 +81,8 @@ func (d *Folder) Fetch(f File) error {
 		return err
 	case have == f.Sum:
 		return nil // it is there already
+	case !d.Force && f.Sum == "":
+		return fmt.Errorf("%s is there already: replace it with --force, or choose another folder with --to", f.Path)
 	case !d.Force:
 		return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.Path)
 	}
@@ -89,7 +91,7 @@ func (d *Folder) Fetch(f File) error {
 			return err
 		}
 	}
-	part := path.Join(path.Dir(f.Path), "."+path.Base(f.Path)+"."+shortSum(f)+".part")
+	part := partName(f.Path, "."+shortSum(f))
 	fill := d.fill
 	if f.Size >= LargeFrom && f.Sum != "" {
 		fill = d.fillRanges
@@ -103,6 +105,20 @@ func (d *Folder) Fetch(f File) error {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return d.root.Rename(part, f.Path)
+}
+
+// maxFileName is how many bytes file systems let a name have.
+const maxFileName = 255
+
+// partName is what a file is called until it is whole, hidden beside it. A name that
+// leaves no room for more is there by its hash.
+func partName(name, tag string) string {
+	base := path.Base(name)
+	if len("."+base+tag+".part"+marksSuffix) > maxFileName {
+		sum := sha256.Sum256([]byte(base))
+		base = hex.EncodeToString(sum[:16])
+	}
+	return path.Join(path.Dir(name), "."+base+tag+".part")
 }
 
 // shortSum tells parts of different contents from one another.
@@ -149,12 +165,19 @@ func (d *Folder) fill(name string, f File) error {
 		if err == nil && have >= f.Size {
 			break
 		}
+		if err == nil {
+			err = fmt.Errorf("the store ended it after %d of %d bytes", have, f.Size)
+		}
 		if try >= maxTries || d.Ctx.Err() != nil || errors.Is(err, errRefused) {
 			return errors.Join(err, d.Ctx.Err())
 		}
 		if err := d.Sleep(d.Ctx, time.Duration(try)*time.Second); err != nil {
 			return err
 		}
+	}
+	if f.Sum == "" && have > f.Size {
+		_ = d.root.Remove(name)
+		return fmt.Errorf("arrived damaged: it has more than %d bytes", f.Size)
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); f.Sum != "" && sum != f.Sum {
 		_ = d.root.Remove(name) // going on from it would never help
