@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,10 +58,23 @@ func (u Large) Put(f *os.File, info os.FileInfo) (api.File, error) {
 		return api.File{}, fmt.Errorf("%w. What has arrived is kept for 7 days: run the same command again to go on", err)
 	}
 	done, err := u.complete(state.UploadID, sum)
-	if e, refused := errors.AsType[*client.Error](err); err == nil || refused && e.Status < http.StatusInternalServerError {
-		_ = os.Remove(note) // there is nothing left to go on with
+	if over(err) {
+		_ = os.Remove(note)
 	}
 	return done, err
+}
+
+// over reports whether an upload that was completed like this leaves nothing to go on with:
+// not where signing in, or asking later, may complete it.
+func over(err error) bool {
+	e, refused := errors.AsType[*client.Error](err)
+	if err == nil {
+		return true
+	}
+	if !refused || e.Status >= http.StatusInternalServerError || e.Code == "upload_busy" {
+		return false
+	}
+	return !slices.Contains([]int{http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusTooManyRequests}, e.Status)
 }
 
 func (u Large) within(ctx context.Context) Large {
