@@ -20,7 +20,7 @@ import (
 const (
 	firstPause = 3 * time.Second  // before connecting again, until the server names another
 	silence    = 80 * time.Second // three missed heartbeats
-	maxLost    = 40               // tries in a row without a frame: some minutes
+	maxLost    = 40               // tries in a row without a frame that could be shown: some minutes
 )
 
 // ErrDone ends a stream that has said everything.
@@ -38,8 +38,11 @@ func follow(s *session.Session, run string, each func(message) error) error {
 	last, pause := "", firstPause
 	for lost := 0; ; lost++ {
 		err := stream(s, run, last, func(d time.Duration) { pause = d }, func(f line.Frame) error {
-			lost, last = 0, f.ID
-			return deliver(s, f, each)
+			err := deliver(s, f, each)
+			if err == nil || errors.Is(err, ErrDone) {
+				lost, last = 0, f.ID
+			}
+			return err
 		})
 		if errors.Is(err, ErrDone) {
 			return nil

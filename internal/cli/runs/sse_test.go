@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/clitest"
+	"github.com/millrace/millrace/internal/cli/line"
 )
 
 // broadcast is a run's stream that breaks off, and its events and log.
@@ -47,7 +49,7 @@ func (b *broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Sscan(r.FormValue("offset"), &offset)
 		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"text":%q,"offset":%d,"nextOffset":%d,"size":%d,"eof":true}}`, b.log[offset:], offset, len(b.log), len(b.log)))
 	default:
-		clitest.Answer(w, 200, `{"id":"run_1","status":"completed","creditsUsed":0,"nodes":[]}`)
+		clitest.Answer(w, 200, `{"id":"run_1","status":"completed","creditsUsed":0,"nodes":[{"id":"a"}]}`)
 	}
 }
 
@@ -172,4 +174,117 @@ func TestWatchingEnds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// A stream whose frames nobody can read, or whose logs cannot be fetched, is given up as one
+// that says nothing: without that it would be asked for ever.
+func TestAStreamThatCannotBeShownIsGivenUp(t *testing.T) {
+	t.Parallel()
+	frame := "id: 1:4\ndata: {\"type\":\"snapshot\",\"runId\":\"run_1\",\"status\":\"running\",\"seq\":1}\n\n"
+	for name, tt := range map[string]struct {
+		frame  string
+		events int // the status of what is read behind a frame
+		says   string
+		pauses int
+	}{
+		"no JSON":             {"data: {\n\n", 200, "lost contact with http://127.0.0.1", maxLost},
+		"another kind of it":  {"data: [1]\n\n", 200, "lost contact", maxLost},
+		"events that fail":    {frame, 500, "lost contact", maxLost},
+		"events that are not": {frame, 404, "no such run (see millrace runs list)", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := clitest.New(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			d.Ctx = ctx
+			var mu sync.Mutex
+			last := []string{}
+			s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, "/stream") {
+					clitest.Answer(w, tt.events, `{"success":false,"error":"no such run","code":"not_found","requestId":"r"}`)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if last = append(last, r.Header.Get("Last-Event-ID")); len(last) > 3*maxLost {
+					cancel() // it is asked for ever
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, tt.frame)
+			}))
+			err := watch(s, "run_1", false)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || len(d.Slept) != tt.pauses {
+				t.Errorf("%v after %d pauses", err, len(d.Slept))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.ContainsFunc(last, func(id string) bool { return id != "" }) {
+				t.Errorf("it goes on behind what it has not shown: %q", last)
+			}
+		})
+	}
+}
+
+// What is followed is printed once, whatever breaks on the way.
+func TestALogIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"of the run": {"logs", "run_1", "-f"}, "of a node": {"logs", "run_1", "--node", "a", "-f"}} {
+		b := &broadcast{log: "zero\n"}
+		b.connections = []func(io.Writer){
+			func(w io.Writer) {
+				b.send(w, "snapshot", 1, "")
+				b.send(w, "progress", 2, "one\n")
+				fmt.Fprint(w, "id: 9:99\ndata: {\"type\":\"prog")
+			},
+			func(io.Writer) { b.log += "missed\n" },
+			func(w io.Writer) {
+				b.send(w, "snapshot", 3, "")
+				b.log += "last\n"
+				fmt.Fprintf(w, "id: 4:%d\ndata: {\"type\":\"done\",\"runId\":\"run_1\",\"status\":\"failed\"}\n\n", len(b.log))
+			},
+		}
+		d := clitest.New(t)
+		d.SignedIn(t, clitest.Serve(t, b.ServeHTTP), line.Grant{Token: "oat_1"})
+		var commands struct {
+			Logs Logs `cmd:""`
+		}
+		if status := d.Type(&commands, "", args...); status != 0 || d.Printed.String() != "zero\none\nmissed\nlast\n" || d.Errors.Len() > 0 {
+			t.Errorf("%s: %d, printed %q, told %q", name, status, d.Printed, d.Errors)
+		}
+	}
+}
+
+// What a failed step wrote is shown below it, the end of it, unless all of it is.
+func TestAFailureIsShownWithTheEndOfItsLog(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for n := range 12 {
+		lines = append(lines, fmt.Sprint("line ", n))
+	}
+	for name, tt := range map[string]struct {
+		logs bool
+		data string
+		want []string
+	}{
+		"its last ten lines":  {false, fmt.Sprintf(`{"log":%q}`, strings.Join(lines, "\n")+"\n\n"), lines[2:]},
+		"all of a few":        {false, `{"log":"a\nb"}`, []string{"a", "b"}},
+		"nothing":             {false, `{"log":""}`, nil},
+		"no log":              {false, `{}`, nil},
+		"no words":            {false, `{"log":7}`, nil},
+		"what is read anyway": {true, `{"log":"a"}`, nil},
+	} {
+		d := clitest.New(t)
+		v := &view{Session: d.Session(t, "http://127.0.0.1:1"), logs: tt.logs}
+		v.showEvent(api.RunEvent{Type: "node.failed", Message: "Trim\x1b[2J failed", Data: []byte(tt.data)})
+		v.showEvent(api.RunEvent{Type: "node.retrying", Message: "again", Data: []byte(`{"log":"x"}`)})
+		var got []string
+		for line := range strings.Lines(d.Printed.String()) {
+			if _, text, below := strings.Cut(line, "          | "); below {
+				got = append(got, strings.TrimSuffix(text, "\n"))
+			}
+		}
+		if !slices.Equal(got, tt.want) || !strings.Contains(d.Printed.String(), "  Trim[2J failed\n") || !strings.HasSuffix(d.Printed.String(), "  again\n") {
+			t.Errorf("%s: %q", name, d.Printed)
+		}
+	}
 }
