@@ -115,10 +115,10 @@ func (c *schedulesCreate) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
 		return err
 	}
-	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
 		return err
 	}
 	r, err := s.API.CreateScheduleWithResponse(s.Ctx, f.ID, nil, in)
@@ -280,15 +280,15 @@ func (c *triggersCreate) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
-		return err
-	}
 	if c.Signed {
 		secret, err := s.SecretText("Secret: ", maxSecret)
 		if err != nil {
 			return err
 		}
 		in.Secret = &secret
+	}
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+		return err
 	}
 	r, err := s.API.CreateTriggerWithResponse(s.Ctx, f.ID, nil, in)
 	if err != nil {

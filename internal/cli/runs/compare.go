@@ -57,7 +57,7 @@ func (c *runsCompare) show(s *session.Session, both api.RunComparison) {
 	}
 	s.Table(rows)
 	for _, line := range both.DefinitionChanges {
-		s.Say("definition: %s", line)
+		s.Say("definition: %s", screen.Clean(line))
 	}
 	n := both.OutputCounts
 	s.Say("%d outputs are the same, %d differ, %d are only in A, %d only in B.", n.Same, n.Different, n.OnlyA, n.OnlyB)
@@ -100,5 +100,5 @@ func hashText(f *api.GivenFile) string {
 	if f == nil || f.Sha256 == nil {
 		return "–"
 	}
-	return (*f.Sha256)[:12]
+	return fmt.Sprintf("%.12s", *f.Sha256)
 }

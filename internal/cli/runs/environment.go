@@ -30,12 +30,12 @@ func (c *runsEnvironment) Run(w screen.Console) error {
 	e := got.JSON200.Data
 	switch {
 	case c.Log:
-		_, err = io.WriteString(s.Out, e.Log)
+		_, err = io.WriteString(s.Out, s.LogText(e.Log))
 		return err
 	case c.Lock && e.Lock == nil:
 		return errors.New("it is not known yet what is installed: the environment is " + string(e.State))
 	case c.Lock:
-		_, err = io.WriteString(s.Out, *e.Lock)
+		_, err = io.WriteString(s.Out, s.LogText(*e.Lock))
 		return err
 	}
 	return s.Emit(e, func() {

@@ -23,6 +23,9 @@ type runsKept struct {
 
 // Run lists what is kept, or fetches it.
 func (c *runsKept) Run(w screen.Console) error {
+	if c.Node == "" && (c.To != "" || c.Shard != 0 || c.Attempt != 0) {
+		return errors.New("--to, --shard and --attempt need the id of a step")
+	}
 	s, err := c.Open(w)
 	if err != nil {
 		return err

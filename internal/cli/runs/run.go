@@ -69,19 +69,24 @@ func (c *Start) Run(w screen.Console) error {
 	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err
 	}
-	connection, err := s.ConnectionID(c.Connection)
+	vary, err := g.Varied(c.Vary)
 	if err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+	connection, err := s.ConnectionID(c.Connection)
+	if err != nil {
 		return err
 	}
 	in.MaxCredits = c.MaxCredits
 	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
 		return err
 	}
-	if len(c.Vary) > 0 {
-		return c.sweep(s, g, in)
+	// Last: it sends files, which may take hours.
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+		return err
+	}
+	if len(vary) > 0 {
+		return c.sweep(s, vary, in)
 	}
 	key := rand.Text()
 	r, err := s.API.StartRunWithResponse(s.Ctx, &api.StartRunParams{IdempotencyKey: &key}, in)

@@ -2,21 +2,18 @@ package runs
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/api"
-	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
 )
 
 // sweep starts a run for each combination.
-func (c *Start) sweep(s *session.Session, g definitions.Graph, in api.StartRun) error {
-	vary, err := g.Varied(c.Vary)
-	if err != nil {
-		return err
-	}
+func (c *Start) sweep(s *session.Session, vary map[string][]json.RawMessage, in api.StartRun) error {
 	key := rand.Text()
 	r, err := s.API.StartSweepWithResponse(s.Ctx, &api.StartSweepParams{IdempotencyKey: &key}, api.StartSweep{
 		WorkflowID: in.WorkflowID, Compute: in.Compute, ResourceProfile: in.ResourceProfile, Parameters: in.Parameters, Inputs: in.Inputs, Executor: in.Executor,
@@ -106,7 +103,7 @@ func outputCell(list []api.SweepOutput, port string) string {
 		case o.Value != nil:
 			return *o.Value
 		default:
-			return o.Name + " " + o.Sha256[:12]
+			return fmt.Sprintf("%s %.12s", o.Name, o.Sha256)
 		}
 	}
 	return "–"
