@@ -40,20 +40,17 @@ func (c *loginCommand) Run(w screen.Console) error {
 	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: s.Calls})); err != nil {
 		return err
 	}
-	if u, err := url.Parse(server); err == nil && u.Scheme == "http" && u.Hostname() != "127.0.0.1" && u.Hostname() != "localhost" {
+	if u, err := url.Parse(server); err == nil && u.Scheme == "http" && !line.Loopback(u.Hostname()) {
 		w.Note("Careful: %s is not encrypted; whoever listens sees your password.", server)
 	}
 	g, err := c.ask(s)
-	if e, refused := errors.AsType[*client.Error](err); refused && e.Status == http.StatusUnauthorized {
-		return err // what was given is wrong; to sign in would be no news
-	}
 	if err != nil {
-		return s.Explain(err)
+		return notSignedIn(s, err)
 	}
 	s.Calls.As = line.GivenToken(g.Token)
 	me, err := s.API.GetMeWithResponse(w.Ctx, nil)
 	if err != nil {
-		return s.Explain(err)
+		return notSignedIn(s, err)
 	}
 	who := me.JSON200.Data
 	g.Email = who.Email
@@ -66,6 +63,14 @@ func (c *loginCommand) Run(w screen.Console) error {
 	}
 	w.Tell("Signed in to %s as %s, team %s.", server, screen.Clean(who.Email), screen.Clean(who.Team.Name))
 	return nil
+}
+
+// notSignedIn explains a failure, but for one of what was given: to sign in would be no news.
+func notSignedIn(s *session.Session, err error) error {
+	if e, refused := errors.AsType[*client.Error](err); refused && e.Status == http.StatusUnauthorized {
+		return err
+	}
+	return s.Explain(err)
 }
 
 func (c *loginCommand) ask(s *session.Session) (line.Grant, error) {

@@ -16,16 +16,23 @@ const DefaultServer = "http://127.0.0.1:8080"
 func ServerURL(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		scheme := "https://"
-		if host, _, _ := strings.Cut(text, ":"); host == "localhost" || host == "127.0.0.1" {
+		if u, err := url.Parse("//" + text); err == nil && Loopback(u.Hostname()) {
 			scheme = "http://"
 		}
 		text = scheme + text
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if err != nil || u.Hostname() == "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
 		return "", fmt.Errorf("%q is no address of a server, such as https://millrace.example.org", text)
 	}
-	return u.Scheme + "://" + strings.ToLower(u.Host), nil
+	usual := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+	return u.Scheme + "://" + strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(u.Host), usual), ":"), nil
+}
+
+// Loopback reports whether a host is this machine itself, where nobody listens between.
+func Loopback(host string) bool {
+	host = strings.ToLower(host)
+	return host == "localhost" || host == "127.0.0.1" || host == "::1"
 }
 
 // HTTPClient waits long for an answer to begin, and for ever for it to end:

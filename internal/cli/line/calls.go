@@ -140,7 +140,8 @@ func rewind(r *http.Request) bool {
 
 func retryAfter(h http.Header) (d time.Duration, named bool) {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	return time.Duration(max(seconds, 0)) * time.Second, err == nil
+	const day = 24 * 60 * 60 // more is never waited for, and would not fit in the end
+	return time.Duration(min(max(seconds, 0), day)) * time.Second, err == nil
 }
 
 // codeOf reads a failure's code and leaves the body as it was.
