@@ -108,11 +108,11 @@ func (d *Driver) submit(ctx context.Context, a *attempt) {
 
 // accepted is the number of a job that Slurm has of an attempt.
 func (d *Driver) accepted(ctx context.Context, a *attempt) string {
-	all, err := d.client.jobs(ctx, a.name)
-	if err != nil || len(all[a.name]) == 0 {
-		return ""
+	all, _ := d.client.jobs(ctx, a.name)
+	if j, ok := best(all[a.name]); ok && !j.ended() { // not one that was lost before
+		return j.id
 	}
-	return all[a.name][0].id
+	return ""
 }
 
 func (d *Driver) handedOver(a *attempt, id string) {
@@ -134,16 +134,25 @@ func (d *Driver) refused(a *attempt, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.inQueue = false
-	d.conclude(a, executor.Ended, executor.StartFailed, "Slurm refused the task: "+err.Error())
+	if !a.begun() {
+		d.conclude(a, executor.Ended, executor.StartFailed, "Slurm refused the task: "+err.Error())
+	}
 }
 
-// waitFor says why an attempt waits, and reports whether it was stopped.
+// begun reports whether a job has begun with the attempt: when one is submitted again,
+// the one that Slurm seemed to have lost may be at work.
+func (a *attempt) begun() bool { return a.phase != executor.Pending || a.folder.Claimed() }
+
+// waitFor says why an attempt waits, and reports whether it does not any more: it was
+// stopped, or has begun.
 func (d *Driver) waitFor(a *attempt, err error) (gone bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !a.stopAt.IsZero() {
+	if begun := a.begun(); begun || !a.stopAt.IsZero() {
 		a.inQueue = false
-		d.conclude(a, executor.Ended, executor.Cancelled, "")
+		if !begun {
+			d.conclude(a, executor.Ended, executor.Cancelled, "")
+		}
 		return true
 	}
 	d.move(a, executor.Pending, executor.Queued, "Slurm does not take it at the moment: "+err.Error())
