@@ -84,7 +84,7 @@ func ignoreSignals() {
 }
 
 func (o Order) start(streams []uintptr) (pid int, err error) {
-	program, err := o.program()
+	program, err := LookPath(o.Command[0], o.Env, WorkPath)
 	if err == nil && o.Script != "" {
 		err = o.writeScript()
 	}
@@ -106,20 +106,19 @@ func (o Order) writeScript() error {
 	return rawfile.Write(ScriptPath, unix.O_CREAT|unix.O_EXCL, []byte(o.Script))
 }
 
-// program finds the command's program, in the command's own path.
-func (o Order) program() (string, error) {
-	name := o.Command[0]
+// LookPath finds a command's program in the command's own path, from where it works.
+func LookPath(name string, env []string, work string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, variable := range o.Env {
+	for _, variable := range env {
 		path, ok := strings.CutPrefix(variable, "PATH=")
 		if !ok {
 			continue
 		}
 		for _, dir := range filepath.SplitList(path) {
-			if !filepath.IsAbs(dir) { // this process was there before the folder was
-				dir = filepath.Join(WorkPath, dir)
+			if !filepath.IsAbs(dir) { // this process is somewhere else
+				dir = filepath.Join(work, dir)
 			}
 			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				return found, nil

@@ -8,13 +8,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
@@ -171,27 +171,11 @@ func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 	if err := r.askSecrets(l); err != nil {
 		return err
 	}
-	if l.Argv[0], err = lookPath(l.Argv[0], l.Env); err != nil {
+	if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
 		return err
 	}
 	p.Reap(l)
 	return r.say(func(s *State) { s.Key = nil })
-}
-
-// lookPath finds a program in the command's own path.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	for _, variable := range env {
-		path, _ := strings.CutPrefix(variable, "PATH=")
-		for _, dir := range filepath.SplitList(path) {
-			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && path != variable {
-				return found, nil
-			}
-		}
-	}
-	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
 // askSecrets waits for what the server has sealed for this job alone. While no

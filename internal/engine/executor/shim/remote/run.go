@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
@@ -167,7 +168,7 @@ func prepare(t *Task) (err error) {
 		addVariables(l, slices.DeleteFunc(os.Environ(), isOurs))
 	}
 	addVariables(l, t.Defaults)
-	if l.Argv[0], err = lookPath(l.Argv[0], l.Env); err != nil {
+	if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
 		return err
 	}
 	l.Cgroup.OOM = oomFile()
@@ -210,22 +211,6 @@ func oomFile() string {
 		}
 	}
 	return ""
-}
-
-// lookPath finds a program in the command's own path.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	for _, variable := range env {
-		path, ok := strings.CutPrefix(variable, "PATH=")
-		for _, dir := range filepath.SplitList(path) {
-			if found, err := exec.LookPath(filepath.Join(dir, name)); ok && err == nil {
-				return found, nil
-			}
-		}
-	}
-	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
 // sampled takes in what the command uses.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -199,28 +198,6 @@ func TestWhichVariablesACommandGets(t *testing.T) {
 		if isOurs(variable) != ours {
 			t.Error(variable)
 		}
-	}
-}
-
-func TestAProgramIsFoundInTheCommandsOwnPath(t *testing.T) {
-	t.Parallel()
-	first, second := t.TempDir(), t.TempDir()
-	for name, mode := range map[string]os.FileMode{filepath.Join(first, "plain"): 0o644, filepath.Join(second, "plain"): 0o755, filepath.Join(second, "tool"): 0o755} {
-		if err := os.WriteFile(name, nil, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env := []string{"OTHER=" + second, "PATH=" + first + ":" + second, "LAST=1"}
-	for name, want := range map[string]string{
-		"tool": filepath.Join(second, "tool"), "plain": filepath.Join(second, "plain"), "/no/such": "/no/such", "./here": "./here", "sh": "", "": "",
-	} {
-		got, err := lookPath(name, env)
-		if got != want || (err != nil) != (want == "") || err != nil && !errors.Is(err, exec.ErrNotFound) {
-			t.Errorf("%q: %q, %v", name, got, err)
-		}
-	}
-	if got, err := lookPath("sh", []string{"NOPATH=/bin"}); err == nil {
-		t.Errorf("without a path: %q", got)
 	}
 }
 
