@@ -57,14 +57,14 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(folder, "*", stateFile))
+	found, err := fs.Glob(os.DirFS(folder), "*/"+stateFile)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock() // notifications may come meanwhile
 	defer d.mu.Unlock()
 	for _, file := range found {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join(folder, file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released in this moment
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -118,7 +119,7 @@ func (r *Runner) Close() error {
 // Recover clears away what a server that was killed has left, if it has left
 // anything.
 func (r *Runner) Recover(ctx context.Context) error {
-	left, err := filepath.Glob(filepath.Join(r.config.Folder, "run_*"))
+	left, err := fs.Glob(os.DirFS(r.config.Folder), "run_*") // whatever the folder's own name has in it
 	if err != nil || len(left) == 0 {
 		return err
 	}
