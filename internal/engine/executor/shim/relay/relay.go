@@ -3,11 +3,11 @@
 package relay
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"syscall"
 )
 
 // Address is where the command reaches the socket.
@@ -16,7 +16,7 @@ const Address = "127.0.0.1:8000"
 // failed is the status where the command could not be run.
 const failed = 125
 
-// Run runs a command, listens for it, and returns its status.
+// Run runs a command, listens for it, and returns its status as a shell counts it.
 func Run(socket string, argv []string) int {
 	l, err := net.Listen("tcp", Address)
 	if err != nil {
@@ -33,14 +33,13 @@ func Run(socket string, argv []string) int {
 	}()
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err = command.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
+	if _ = command.Run(); command.ProcessState == nil {
 		return failed
 	}
-	return 0
+	if status := command.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return command.ProcessState.ExitCode()
 }
 
 // forward copies both ways until either side has ended.
