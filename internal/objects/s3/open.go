@@ -122,7 +122,7 @@ func (a address) check(endpoint, public string) (address, error) {
 
 func origin(name, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
 		return nil, fmt.Errorf("the %s in the storage address is not of the form http(s)://host:port", name)
 	}
 	return u, nil

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -101,6 +100,6 @@ func (s *Store) AbortParts(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.abortAll(ctx, name, s.now().Add(time.Hour), true)
+	_, err = s.abortAll(ctx, name, func(u minio.ObjectMultipartInfo) bool { return u.Key == name })
 	return err
 }

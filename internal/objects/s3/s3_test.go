@@ -204,6 +204,8 @@ func TestAnAddressThatMakesNoSenseIsRefused(t *testing.T) {
 		"", "bucket", "s3://", "https://bucket?region=x", "s3://bucket/folder", "s3://user:hidden@bucket",
 		"s3://bucket?endpoint=127.0.0.1:7070", "s3://bucket?endpoint=ftp://host", "s3://bucket?endpoint=http://host/path",
 		"s3://bucket?regoin=x", "s3://bucket?region=a&region=b", "s3://bucket?prefix=../a", "s3://bucket?secret-key=hidden;x",
+		"s3://bucket?access-key=a&secret-key=b&endpoint=http://user:hidden@127.0.0.1:9",
+		"s3://bucket?access-key=a&secret-key=b&endpoint=http://127.0.0.1:9%3Fkey%3Dhidden", "s3://bucket?access-key=a&secret-key=hidden&endpoint=http://[hidden",
 		"s3://bucket?region=x&public-endpoint=files.example", "s3://bucket?public-endpoint=https://files.example",
 	} {
 		_, err := Open(t.Context(), address, time.Now)

@@ -110,20 +110,22 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) 
 	if err != nil {
 		return n, err
 	}
-	aborted, err := s.abortAll(ctx, s.prefix, before, false)
+	// Those that clients send over days are not meant.
+	aborted, err := s.abortAll(ctx, s.prefix, func(u minio.ObjectMultipartInfo) bool {
+		return u.Initiated.Before(before) && !strings.Contains(u.Key, "/"+files.ByParts+"/")
+	})
 	return n + aborted, err
 }
 
-// abortAll calls off uploads by parts below a name that began before a time. Those
-// that clients send over days are not meant, unless all are.
-func (s *Store) abortAll(ctx context.Context, below string, before time.Time, all bool) (n int, err error) {
+// abortAll calls off the uploads by parts that are chosen of those below a name.
+func (s *Store) abortAll(ctx context.Context, below string, chosen func(minio.ObjectMultipartInfo) bool) (n int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we leave early
 	for u := range s.client.ListIncompleteUploads(ctx, s.bucket, below, true) {
 		if u.Err != nil {
 			return n, foreseen(u.Err)
 		}
-		if !u.Initiated.Before(before) || !all && strings.Contains(u.Key, "/"+files.ByParts+"/") {
+		if !chosen(u) {
 			continue
 		}
 		if err := s.client.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil {

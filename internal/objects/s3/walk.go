@@ -3,7 +3,6 @@ package s3
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -55,8 +54,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err err
 	}
 	all := func(minio.ObjectInfo) bool { return true }
 	for _, area := range []string{settled, staging} {
-		// Of whatever age: an hour is what the server's clock may be ahead.
-		if _, err := s.abortAll(ctx, s.prefix+area+prefix, s.now().Add(time.Hour), true); err != nil {
+		if _, err := s.abortAll(ctx, s.prefix+area+prefix, func(minio.ObjectMultipartInfo) bool { return true }); err != nil {
 			return 0, err
 		}
 	}
