@@ -92,6 +92,7 @@ func Parse(text []byte) ([]Named, error) {
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%q: %w", e.Name, err))
+			continue // what it would have been is not held against the others
 		}
 		taken[name], taken[folder] = true, true
 		list = append(list, x)

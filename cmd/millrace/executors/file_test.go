@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,6 +46,52 @@ func TestAFileOfExecutorsIsRefusedWithAReason(t *testing.T) {
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestTheBoundsOfAFileOfExecutors(t *testing.T) {
+	t.Parallel()
+	many := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"name":"e%d","kind":"slurm","slurm":{"folder":"/s/%d"}}`, i, i))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	named := func(length int) string { return `[{"name":"` + strings.Repeat("a", length) + `","kind":"local"}]` }
+	priced := func(factor string) string { return `[{"name":"a","kind":"local","priceFactor":` + factor + `}]` }
+	const kubernetes = `{"name":"%s","kind":"kubernetes","kubernetes":{"attemptsUrl":"https://m.example","image":"a","shimImage":"b","namespace":"%s"}}`
+	for text, good := range map[string]bool{
+		many(20): true, many(21): false, named(32): true, named(33): false, named(0): false, "null": false, "[null]": false, "": false, `["local"]`: false,
+		priced("0.01"): true, priced("0.0099"): false, priced("100"): true, priced("100.01"): false, priced("-1"): false, priced("null"): true, priced(`"1"`): false,
+		`[{"name":"a","kind":"local","slurm":{"folder":"/s"}}]`:                                 false,
+		`[{"name":"a","kind":"slurm","slurm":{"folder":"/s"},"kubernetes":{}}]`:                 false,
+		`[{"name":"a","kind":"slurm","slurm":{"folder":"/s","SlurmGiveUpAfter":1}}]`:            false,
+		`[` + fmt.Sprintf(kubernetes, "a", "n") + `,` + fmt.Sprintf(kubernetes, "b", "n") + `]`: true, // their jobs are told apart by their names
+		`[` + fmt.Sprintf(kubernetes, "a", "n") + `,` + fmt.Sprintf(kubernetes, "a", "m") + `]`: false,
+		`[` + fmt.Sprintf(kubernetes, "a", "Not A Name") + `]`:                                  false,
+	} {
+		if list, err := Parse([]byte(text)); (err == nil) != good {
+			t.Errorf("%.100s: %d, %v", text, len(list), err)
+		}
+	}
+	list, err := Parse([]byte(`[` + fmt.Sprintf(kubernetes, "a", "") + `]`))
+	if err != nil || list[0].Kubernetes.KubernetesNamespace != "millrace" || list[0].Kubernetes.KubernetesGiveUpAfter != 24*time.Hour {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// Each mistake is said, and none is said of an executor that has none.
+func TestAllMistakesOfAFileAreSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(`[{"name":"A","kind":"local"},{"name":"cpu","kind":"slurm"},{"name":"here","kind":"local"},{"name":"gpu","kind":"slurm","slurm":{}}]`))
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for name, said := range map[string]bool{`"A"`: true, `"cpu"`: true, `"here"`: false, `"gpu"`: true} {
+		if strings.Contains(err.Error(), name) != said {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

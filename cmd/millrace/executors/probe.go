@@ -98,8 +98,11 @@ func awaitProbe(ctx context.Context, updates <-chan executor.Status) error {
 	last := "nothing was heard of it"
 	for {
 		select {
-		case s := <-updates:
+		case s, more := <-updates:
 			switch {
+			case !more: // the driver has hung up, and ctx says why
+				updates = nil
+				continue
 			case s.Exit != nil && s.Exit.Code == 42:
 				return nil
 			case s.Phase.Final():
