@@ -193,8 +193,8 @@ func (s stoppable) Read(p []byte) (int, error) {
 }
 
 // Open opens a file that a command left in one of its folders. The command
-// is not trusted: a link that leaves the folder, a pipe or a device is an error
-// that is fs.ErrNotExist or fs.ErrInvalid. The caller closes it.
+// is not trusted: a link that leaves the folder is an error, and a pipe, a folder
+// or a device is fs.ErrInvalid. The caller closes it.
 func Open(folder, path string) (*os.File, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

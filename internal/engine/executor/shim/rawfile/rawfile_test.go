@@ -1,8 +1,11 @@
 package rawfile_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +40,34 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	for _, name := range []string{"pipe", "link", "huge", "none", "."} {
 		if text, err := rawfile.ReadRegular(at(name)); err == nil {
 			t.Errorf("%s is read: %q", name, text)
+		}
+	}
+}
+
+func TestAFileIsReadAndWrittenWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	for _, size := range []int{0, 1, 2047, 2048, 2049, 4096, 100_000} {
+		text := strings.Repeat("x", size)
+		if err := rawfile.Write(path, unix.O_CREAT|unix.O_TRUNC, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rawfile.Read(path); err != nil || string(got) != text {
+			t.Errorf("%d bytes of %d, %v", len(got), size, err)
+		}
+	}
+	if err := rawfile.Write(path, unix.O_CREAT|unix.O_EXCL, nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is there: %v", err)
+	}
+	if err := rawfile.Write("/dev/full", 0, []byte("x")); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read it: %v, %v", info.Mode(), err)
+	}
+	for _, path := range []string{filepath.Dir(path), path + "/none", path + "none"} {
+		if got, err := rawfile.Read(path); err == nil {
+			t.Errorf("%s: %q", path, got)
 		}
 	}
 }
