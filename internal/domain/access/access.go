@@ -103,6 +103,14 @@ func set(actions []Action) map[Action]bool {
 // May reports whether the role allows the action.
 func (r Role) May(a Action) bool { return allowed[r][a] }
 
+// MayTouch refuses those who are no owners to make, change or remove one.
+func (r Role) MayTouch(theirs Role) error {
+	if theirs == Owner && !r.May(ManageOwners) {
+		return fault.Forbidden("only an owner may make, change or remove an owner")
+	}
+	return nil
+}
+
 // Caller is whoever is asking, already authenticated and placed in one team.
 type Caller struct {
 	User ids.User

@@ -107,7 +107,7 @@ func (a *API) mayChange(x *kernel.Exchange, user ids.User) error {
 	if at < 0 {
 		return fault.NotFound("no such member")
 	}
-	return builtin.MayTouch(x.Membership.Role)(members[at].Role)
+	return x.Membership.Role.MayTouch(members[at].Role)
 }
 
 // RemoveMember answers DELETE /auth/teams/{id}/members/{userId}.

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -54,7 +55,7 @@ func (s *Invitations) InviteTo(ctx context.Context, p identity.Presence, team id
 	if !ok {
 		return identity.MadeInvitation{}, wrongField("email", "is not an email address")
 	}
-	if err := MayTouch(m.Role)(in.Role); err != nil {
+	if err := m.Role.MayTouch(in.Role); err != nil {
 		return identity.MadeInvitation{}, err
 	}
 	return s.invite(ctx, p.Caller(m), email, in)
@@ -124,11 +125,7 @@ var errUnverified = fault.Forbidden("confirm your own email address before you s
 // Resend sends the mail again, with another link that lives anew;
 // the one before is dead.
 func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, v Visit, link func(string) string) (identity.MadeInvitation, error) {
-	m, err := managing(p, team)
-	if err != nil {
-		return identity.MadeInvitation{}, err
-	}
-	inv, err := s.store.Invitation(ctx, team, id)
+	m, inv, err := s.managed(ctx, p, team, id)
 	switch {
 	case err != nil:
 		return identity.MadeInvitation{}, err
@@ -154,9 +151,20 @@ func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.
 	return made, nil
 }
 
+// managed is an invitation that the person may send again or take back, by their place
+// in its team. That of an owner is for owners alone.
+func (s *Invitations) managed(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation) (identity.Membership, identity.Invitation, error) {
+	m, err := managing(p, team)
+	if err != nil {
+		return m, identity.Invitation{}, err
+	}
+	inv, err := s.store.Invitation(ctx, team, id)
+	return m, inv, cmp.Or(err, m.Role.MayTouch(inv.Role))
+}
+
 // Revoke makes the link worthless at once.
 func (s *Invitations) Revoke(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation) error {
-	if _, err := managing(p, team); err != nil {
+	if _, _, err := s.managed(ctx, p, team, id); err != nil {
 		return err
 	}
 	return s.store.RevokeInvitation(ctx, team, id, s.now())

@@ -104,10 +104,10 @@ func (s *Teams) ChangeRole(ctx context.Context, p identity.Presence, team ids.Te
 	if !role.Known() {
 		return Member{}, fault.Problems([]fault.Detail{{Path: "role", Message: "is none of owner, admin, member, viewer"}}, "there is no role %q", role)
 	}
-	if role == access.Owner && !m.Role.May(access.ManageOwners) {
-		return Member{}, onlyOwners()
+	if err := m.Role.MayTouch(role); err != nil {
+		return Member{}, err
 	}
-	return s.store.ChangeRole(ctx, team, user, role, MayTouch(m.Role))
+	return s.store.ChangeRole(ctx, team, user, role, m.Role.MayTouch)
 }
 
 // RemoveMember ends somebody's membership.
@@ -116,7 +116,7 @@ func (s *Teams) RemoveMember(ctx context.Context, p identity.Presence, team ids.
 	if err != nil {
 		return err
 	}
-	return s.store.RemoveMember(ctx, team, user, MayTouch(m.Role))
+	return s.store.RemoveMember(ctx, team, user, m.Role.MayTouch)
 }
 
 // managing is the person's place in a team, if it lets them manage members.
@@ -127,15 +127,3 @@ func managing(p identity.Presence, team ids.Team) (identity.Membership, error) {
 	}
 	return m, err
 }
-
-// MayTouch refuses those who are no owners to make, change or remove one.
-func MayTouch(mine access.Role) func(access.Role) error {
-	return func(theirs access.Role) error {
-		if theirs == access.Owner && !mine.May(access.ManageOwners) {
-			return onlyOwners()
-		}
-		return nil
-	}
-}
-
-func onlyOwners() error { return fault.Forbidden("only an owner may make, change or remove an owner") }
