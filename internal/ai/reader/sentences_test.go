@@ -91,26 +91,42 @@ func said(i int, weight float64) candidate {
 // those that are picked stand in the order of the paper.
 func TestSentencesArePickedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	for name, weights := range map[string][]float64{
-		"a long introduction, and an end that counts": {1, 3},
-		"weights that differ by less than one":        {0.6, 1.5, 0.5, 1.2},
-		"all alike":                                   {1},
+	type run struct {
+		n      int
+		weight float64
+	}
+	for name, tt := range map[string]struct {
+		runs []run
+		most float64 // all of this weight are picked
+	}{
+		"an end that counts":          {[]run{{maxRanked + 40, 1}, {2, 3}}, 3},
+		"an end that counts a little": {[]run{{maxRanked + 40, 0.6}, {4, 1.5}}, 1.5},
+		"a middle that counts":        {[]run{{200, 0.5}, {2, 4}, {200, 0.5}}, 4},
+		"all alike":                   {[]run{{maxRanked + 40, 1}}, 0},
 	} {
 		var all []candidate
-		for i := range 4 * maxRanked {
-			all = append(all, said(i, weights[i*len(weights)/(4*maxRanked)]))
-		}
-		got := pick(all, 6, 1500)
-		if len(got) != 6 {
-			t.Fatalf("%s: %q", name, got)
-		}
-		last, most := -1, slices.Max(weights)
-		for _, text := range got {
-			i := slices.IndexFunc(all, func(c candidate) bool { return c.text == text })
-			if i <= last || all[i].weight != most {
-				t.Errorf("%s: sentence %d of weight %v comes after %d", name, i, all[i].weight, last)
+		for _, r := range tt.runs {
+			for range r.n {
+				all = append(all, said(len(all), r.weight))
 			}
-			last = i
+		}
+		var places []int
+		heavy := 0
+		for _, text := range pick(all, 6, 1500) {
+			i := slices.IndexFunc(all, func(c candidate) bool { return c.text == text })
+			places = append(places, i)
+			if all[i].weight == tt.most {
+				heavy++
+			}
+		}
+		want := 0
+		for _, c := range all {
+			if c.weight == tt.most {
+				want++
+			}
+		}
+		if len(places) != 6 || !slices.IsSorted(places) || heavy != want {
+			t.Errorf("%s: those at %v are picked, %d of the %d that count", name, places, heavy, want)
 		}
 	}
 }
