@@ -176,9 +176,13 @@ func (l *Library) pageCount(ctx context.Context, path string) int {
 	if err != nil {
 		return 0
 	}
-	if m := pagesLine.FindSubmatch(out); m != nil {
-		n, _ := strconv.Atoi(string(m[1])) // digits only; too many are 0
-		return n
+	m := pagesLine.FindSubmatch(out)
+	if m == nil {
+		return 0
 	}
-	return 0
+	n, err := strconv.Atoi(string(m[1]))
+	if err != nil { // more than can be counted
+		return 0
+	}
+	return n
 }
