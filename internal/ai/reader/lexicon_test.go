@@ -137,6 +137,13 @@ func TestNamesThatAreAlsoWords(t *testing.T) {
 		"Write to fastp@example.org about my_fastp_script.":                               "",
 		"Brain images were preprocessed with fMRIPrep 20.2.3, which is based on Nipype.":  "fMRIPrep 20.2.3, Nipype",
 		"Variants were called with GATK HaplotypeCaller (v4.1.9.0) in GVCF mode.":         "GATK 4.1.9.0",
+		"Genes were tested with DESeq2 (Love et al., 2014) v1.30.0 in one go.":            "DESeq2 1.30.0",
+		"Genes were tested with DESeq2 [Love et al.] (version 1.30) in one go.":           "DESeq2 1.30",
+		"Cells were clustered with Seurat (version 4.0.3; Hao et al. 2021).":              "Seurat 4.0.3",
+		"Analyses were done with SPSS Statistics for Windows, version 25.0 (IBM).":        "SPSS 25.0",
+		"Data were analysed in MATLAB 2019b (MathWorks).":                                 "MATLAB 2019b",
+		"Reads were trimmed with Trimmomatic-0.39 and sorted with SAMtools/1.9.":          "Trimmomatic 0.39, SAMtools 1.9",
+		"Reads were trimmed with Trimmomatic - 0.39 of them were kept.":                   "Trimmomatic",
 		"FastQC 12 times on each file was enough.":                                        "FastQC",
 		"The trees were compared with those of RAxML, and rendered in FigTree (v.1.4.4).": "FigTree 1.4.4",
 	} {

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -152,23 +153,23 @@ func used(sentence string, found []mention) []mention {
 		if i+1 < len(found) {
 			tail = sentence[m.end:found[i+1].start]
 		}
-		m.version = version(tail)
-		if m.version == "" {
-			m.version = ownVersion(m.tool, sentence[m.start:m.end])
-		}
+		m.version = cmp.Or(version(tail), version(cited().ReplaceAllString(tail, "")), ownVersion(m.tool, sentence[m.start:m.end]))
 		kept = append(kept, m)
 	}
 	return kept
 }
 
+// cited is who made a tool, between its name and its version.
+var cited = compiled(`^\s*[(\[][^()\[\]]*\bet al\b[^()\[\]]*[)\]]`)
+
 // What stands between a name and its version.
-const between = `^(?:\s+(?i:software|package|program|suite|tools?|toolkit|toolbox|aligner|pipeline|server|library|module|code|algorithm|statistics|multiphysics|desktop|pro|analysis|framework|plugin|caller))*`
+const between = `^(?:\s+(?i:software|package|program|suite|tools?|toolkit|toolbox|aligner|pipeline|server|library|module|code|algorithm|statistics|multiphysics|desktop|pro|analysis|framework|plugin|caller))*(?:\s+(?i:for\s+(?:windows|mac\w*|linux)))?`
 
 var (
 	namedVersion  = compiled(between + `\s*[,;]?\s*[([]?\s*(?i:v|ver|vers|version|release|rev|revision)\.?\s*(\d[\w.+-]*)`)
-	dottedVersion = compiled(between + `\s*[,;]?\s*[([]?\s*(\d+(?:\.\d+)+[\w-]*)`)
+	dottedVersion = compiled(between + `(?:[-/]|\s*[,;]?\s*[([]?\s*)(\d+(?:\.\d+)+[\w-]*)`)
 	plainVersion  = compiled(between + `\s+(\d{1,2}|20[0-3]\d)(?:[,;)]|\.$|\s+(?:software|package|program|suite|was|were)\b|\s*\()`)
-	yearVersion   = compiled(between + `\s*[,;]?\s*[([]?\s*(R20\d\d[ab])\b`)
+	yearVersion   = compiled(between + `\s*[,;]?\s*[([]?\s*(R?20\d\d[ab])\b`)
 	insideVersion = compiled(`^[^()]{0,40}\([^()]{0,100}?(?:(?i:\b(?:v|ver|version|release)\.?\s*)(\d[\w.+-]*)|(R20\d\d[ab]))`)
 )
 

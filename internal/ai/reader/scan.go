@@ -76,9 +76,17 @@ var (
 	theirs = compiled(`(?i)\b(?:(?:earlier|previous|prior|other|several|some|many|older|existing|recent|similar|most) (?:[\w-]+ ){0,2}(?:work|stud(?:y|ies)|methods?|programs?|pipelines?|packages|forecasts?|locations|outbreaks|authors|groups|codes?|tools|pickers|attempts|reports?|simulations|analyses|questions|results|of them)|could|would|might|future|ha(?:ve|s|d) been used|(?:codes?|programs?|methods?|tools|packages|pickers|others)(?:,)? such as|for instance|stud(?:y|ies) with|et al)\b`)
 )
 
+var inBrackets = compiled(`[(\[][^()\[\]]*[)\]]`)
+
+// ofOthers reports whether a sentence tells of others. Whom it only cites, in
+// brackets, it does not tell of: "with DESeq2 (Love et al., 2014)".
+func ofOthers(text string) bool {
+	return theirs().MatchString(inBrackets().ReplaceAllString(text, " "))
+}
+
 // plainly reports whether a sentence says that its authors used a tool.
 func plainly(f finding, m mention) bool {
-	if !f.prose || !action().MatchString(f.text) && !done().MatchString(f.text) || theirs().MatchString(f.text) {
+	if !f.prose || !action().MatchString(f.text) && !done().MatchString(f.text) || ofOthers(f.text) {
 		return false
 	}
 	return m.version != "" || f.part != References && f.part != Back && manner[strings.ToLower(lastWord(f.text[:m.start]))]
@@ -105,7 +113,7 @@ func findings(part Kind, p paragraph, method bool) []finding {
 	var all []finding
 	for _, text := range pieces(texts) {
 		f := finding{part, p.head, text, p.prose, method, mentions(text, p.prose)}
-		if theirs().MatchString(text) {
+		if ofOthers(text) {
 			f.mentions = slices.DeleteFunc(f.mentions, func(m mention) bool { return m.version == "" })
 		}
 		all = append(all, f)

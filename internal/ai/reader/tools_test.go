@@ -29,6 +29,8 @@ func TestWhichToolsWereUsed(t *testing.T) {
 		"a word that is no program":         {methods + "Wheels were counted in section v1.4.2 on the same day.\n", []string{"fastp 0.23.4"}},
 		"the same twice":                    {methods + "Reads were trimmed again with fastp and were kept warm.\n", []string{"fastp 0.23.4"}},
 		"a version after a stop":            {"Methods\nReads were trimmed with fastp v. 0.23.4 and aligned with STAR (ver. 2.7.9a) on that day.\n", []string{"fastp 0.23.4", "STAR 2.7.9a"}},
+		"a tool with those who made it":     {"Methods\nReads were trimmed with fastp (Chen et al., 2018) and aligned with STAR [Dobin et al. 2013] on that day.\n", []string{"fastp", "STAR"}},
+		"others who used a tool":            {methods + "Chen et al. (2018) trimmed their reads with HISAT2 and were done.\n", []string{"fastp 0.23.4"}},
 		"no methods at all":                 {"Reads were trimmed with fastp v0.23.4 and were kept cold.\n", []string{"fastp 0.23.4"}},
 	} {
 		if got := read(tt.text).Methodology.Software; !slices.Equal(got, tt.want) {
