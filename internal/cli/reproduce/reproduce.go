@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ type Step struct {
 	Recipe api.Recipe
 	// Software is what the step was installed; nil: nothing.
 	Software *Software
+	Force    bool // replace files that are there and differ
 }
 
 // Software is an environment: what is in it, to the version and the hash.
@@ -44,59 +46,76 @@ var runScript string
 //go:embed install.py
 var installScript string
 
-// Write puts the scripts into the folder with the inputs. Names come from the server: nothing
-// outside the folder is touched.
+// file is one to write, below the folder.
+type file struct {
+	name, text string
+	mode       os.FileMode
+}
+
+// Write puts the scripts into the folder with the inputs, all of them or, where another file
+// is in the way, none. Names come from the server: nothing outside the folder is touched.
 func Write(folder string, step Step) error {
-	r := step.Recipe
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	start, err := startScript(r)
+	files, err := step.files(folder)
 	if err != nil {
 		return err
 	}
-	put := func(name, text string, mode os.FileMode) error {
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	for _, f := range files {
+		have, err := root.ReadFile(f.name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return err
+		case string(have) != f.text && !step.Force:
+			return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.name)
 		}
-		if err := root.WriteFile(name, []byte(text), mode); err != nil {
-			return err
-		}
-		return root.Chmod(name, mode)
 	}
-	for name, lines := range r.Lists {
+	for _, f := range files {
+		if err := root.MkdirAll(filepath.Dir(f.name), 0o755); err != nil {
+			return err
+		}
+		if err := root.WriteFile(f.name, []byte(f.text), f.mode); err != nil {
+			return err
+		}
+		if err := root.Chmod(f.name, f.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Step) files(folder string) ([]file, error) {
+	r := s.Recipe
+	start, err := startScript(r)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, name := range slices.Sorted(maps.Keys(r.Lists)) {
 		// A list has paths, one a line, of which nobody knew where they would be.
-		here, err := filepath.Abs(folder)
-		if err != nil {
-			return err
-		}
-		if err := put(filepath.FromSlash(name), strings.ReplaceAll(lines, r.Folder, here), 0o644); err != nil {
-			return err
-		}
+		files = append(files, file{filepath.FromSlash(name), strings.ReplaceAll(r.Lists[name], r.Folder, here), 0o644})
+	}
+	if s.Software != nil {
+		files = append(files, file{LockFile, s.Software.Lock, 0o644}, file{"install.py", installScript, 0o644})
 	}
 	image := ""
 	if r.Image != nil {
 		image = *r.Image
 	}
-	settings, err := step.settings()
-	if err != nil {
-		return err
-	}
-	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n%s", step.Node, step.Run, quoted(image), settings)
-	if step.Software != nil {
-		if err := errors.Join(put(LockFile, step.Software.Lock, 0o644), put("install.py", installScript, 0o644)); err != nil {
-			return err
-		}
-	}
-	if err := put("run.sh", head+runScript, 0o755); err != nil {
-		return err
-	}
-	if err := put("command", r.Command, 0o644); err != nil {
-		return err
-	}
-	return put("start.sh", start, 0o644)
+	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n%s", s.Node, s.Run, quoted(image), settings)
+	return append(files, file{"run.sh", head + runScript, 0o755}, file{"command", r.Command, 0o644}, file{"start.sh", start, 0o644}), nil
 }
 
 var (

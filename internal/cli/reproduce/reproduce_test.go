@@ -1,6 +1,7 @@
 package reproduce_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,5 +77,81 @@ func TestALockOfCondaPackagesHasNothingElse(t *testing.T) {
 		if _, there := os.Stat(filepath.Join(folder, "run.sh")); err == nil || there == nil {
 			t.Errorf("%q is taken: %v", lock, err)
 		}
+	}
+}
+
+// A folder of somebody's own loses nothing to a step, and a step is written whole or not.
+func TestWhatIsInTheWayOfAStepIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	lists := map[string]string{"in/reads.list": "/elsewhere/in/a\n/elsewhere/in/b\n"}
+	step := reproduce.Step{Run: "run_1", Node: "n", Recipe: api.Recipe{Interpreter: "sh", Folder: "/elsewhere", Command: "true", Lists: lists}}
+	for name, tt := range map[string]struct {
+		there string // a file of somebody's own
+		force bool
+		fails string
+	}{
+		"nothing":              {"", false, ""},
+		"a script":             {"run.sh", false, "run.sh is there already and differs: replace it with --force, or choose another folder with --to"},
+		"the last to write":    {"start.sh", false, "start.sh is there already and differs"},
+		"a list":               {"in/reads.list", false, "in/reads.list is there already and differs"},
+		"a script, by force":   {"run.sh", true, ""},
+		"what is not in a way": {"other.sh", false, ""},
+	} {
+		folder := t.TempDir()
+		if tt.there != "" {
+			if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(tt.there)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, tt.there), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step.Force = tt.force
+		for range 2 { // the same is in nobody's way
+			err := reproduce.Write(folder, step)
+			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(folder, "command")); (err == nil) != (tt.fails == "") {
+			t.Errorf("%s: half of it is there: %v", name, err)
+		}
+		if tt.fails != "" || tt.there == "other.sh" {
+			if text, err := os.ReadFile(filepath.Join(folder, tt.there)); err != nil || string(text) != "mine" {
+				t.Errorf("%s: it is %q now, %v", name, text, err)
+			}
+			continue
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, "in", "reads.list")); err != nil || string(text) != folder+"/in/a\n"+folder+"/in/b\n" {
+			t.Errorf("%s: the list is %q, %v", name, text, err)
+		}
+		if info, err := os.Stat(filepath.Join(folder, "run.sh")); err != nil || info.Mode() != 0o755 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// Names of lists come from the server, and links may lie in the folder.
+func TestAStepStaysInItsFolder(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	mine := filepath.Join(outside, "mine")
+	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../evil", "/evil", "link/evil", "link/mine", "a/../../evil"} {
+		folder := filepath.Join(outside, "to")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Symlink(outside, filepath.Join(folder, "link"))
+		step := reproduce.Step{Run: "run_1", Node: "n", Force: true, Recipe: api.Recipe{Interpreter: "sh", Folder: "/x", Lists: map[string]string{name: "theirs"}}}
+		if err := reproduce.Write(folder, step); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	entries, err := os.ReadDir(outside)
+	if text, readErr := os.ReadFile(mine); err != nil || readErr != nil || len(entries) != 2 || string(text) != "mine" {
+		t.Errorf("outside there are %v, %q, %v", entries, text, errors.Join(err, readErr))
 	}
 }

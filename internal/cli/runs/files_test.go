@@ -242,3 +242,52 @@ func TestACrateIsThereWholeOrNotAtAll(t *testing.T) {
 		}
 	}
 }
+
+// A step is fetched with what it was given, checked, and with what was installed for it.
+func TestAStepIsFetchedToBeDoneAgain(t *testing.T) {
+	t.Parallel()
+	recipe := func(more string) string {
+		return data(`{"attempt":2,"command":"true","interpreter":"sh","folder":"/x","image":null,"env":{},"lists":{},` + more + `}`)
+	}
+	file := func(path, sha256 string) string {
+		return `"files":[{"path":"` + path + `","size":2,"sha256":` + sha256 + `,"url":"SERVER/x"}]`
+	}
+	hash := quoted(sum("ax"))
+	const at = "GET /api/runs/run_1/nodes/"
+	s := serve(t, map[string]string{
+		at + "a/recipe?shard=0":     recipe(file("in/reads/x", hash)),
+		at + "a/recipe?shard=3":     recipe(file("in/reads/three", "null")),
+		at + "bad/recipe?shard=0":   recipe(file("../x", hash)),
+		at + "other/recipe?shard=0": recipe(file("in/x", quoted(sum("other")))),
+		at + "py/recipe?shard=0":    recipe(`"environment":true,"files":[]`),
+		at + "new/recipe?shard=0":   recipe(`"environment":true,"files":[]`),
+		at + "py/environment":       data(`{"nodeId":"py","state":"ready","python":"3.12","lock":"numpy==2.0\n","log":""}`),
+		at + "new/environment":      data(`{"nodeId":"new","state":"building","lock":null,"log":""}`),
+		"GET /x":                    "ax",
+	})
+	for name, tt := range map[string]struct{ args, there, tells string }{
+		"with a file":                       {"a", "command in/reads/x run.sh start.sh", ""},
+		"of an item, whose hash nobody has": {"a --shard 3", "command in/reads/three run.sh start.sh", ""},
+		"with software":                     {"py", "command environment.lock install.py run.sh start.sh", ""},
+		"with software nobody knows yet":    {"new", "", "it is not known what was installed for the step: its environment is building"},
+		"with a file that leads out":        {"bad", "", `".." is no name for a file here`},
+		"with a file that is another":       {"other", "", "in/x: arrived damaged"},
+		"of no step":                        {"gone", "", "no such run"},
+	} {
+		to := filepath.Join(t.TempDir(), "to")
+		d, status := s.types(t, append([]string{"runs", "reproduce", "run_1", "--to", to}, strings.Fields(tt.args)...)...)
+		if (status == 0) != (tt.tells == "") || !strings.Contains(d.Errors.String(), tt.tells) || files(t, to) != tt.there || (d.Printed.String() == to+"/run.sh\n") != (tt.tells == "") {
+			t.Errorf("%s: %d, printed %q, told %q, there are %q", name, status, d.Printed, d.Errors, files(t, to))
+		}
+	}
+	to := t.TempDir()
+	if err := os.WriteFile(filepath.Join(to, "run.sh"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, status := s.types(t, "runs", "reproduce", "run_1", "py", "--to", to); status != 1 || !strings.Contains(d.Errors.String(), "run.sh is there already and differs") {
+		t.Errorf("over a script of one's own: %d, %q", status, d.Errors)
+	}
+	if d, status := s.types(t, "runs", "reproduce", "run_1", "py", "--to", to, "--force"); status != 0 || files(t, to) != "command environment.lock install.py run.sh start.sh" {
+		t.Errorf("by force: %d, %q", status, d.Errors)
+	}
+}

@@ -46,7 +46,7 @@ func (c *runsReproduce) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	if err := reproduce.Write(c.To, reproduce.Step{Run: c.Run_, Node: c.Node, Recipe: r, Software: software}); err != nil {
+	if err := reproduce.Write(c.To, reproduce.Step{Run: c.Run_, Node: c.Node, Recipe: r, Software: software, Force: c.Force}); err != nil {
 		return err
 	}
 	return s.Emit(r, func() {
