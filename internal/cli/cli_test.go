@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -115,5 +116,47 @@ func TestATokenGoesToItsOwnServerAlone(t *testing.T) {
 	d.SignedIn(t, "http://a", line.Grant{Token: "secret"})
 	if _, err := (session.Flags{Server: "http://b"}).Open(d.Console); err == nil || !strings.Contains(err.Error(), "not signed in to http://b") {
 		t.Errorf("another server: %v", err)
+	}
+}
+
+// What is asked for arrives as it was typed, and its answer is printed as it is.
+func TestAnyCallOfTheAPI(t *testing.T) {
+	t.Parallel()
+	server := clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		if r.URL.Path == "/api/refused" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		fmt.Fprintf(w, "%s %s|%s|%s|%s|%s", r.Method, r.URL.Path, r.URL.Query().Encode(), r.Header.Get("Content-Type"), body, r.Header.Get("X-Note"))
+	})
+	for name, tt := range map[string]struct {
+		args   []string
+		stdin  string
+		prints string
+		tells  string
+	}{
+		"a path":               {[]string{"get", "me"}, "", "GET /api/me||||", ""},
+		"a whole path":         {[]string{"GET", "/auth/teams"}, "", "GET /auth/teams||||", ""},
+		"words to look for":    {[]string{"GET", "runs?q=two words&n=1"}, "", "GET /api/runs|n=1&q=two+words|||", ""},
+		"a number to look for": {[]string{"GET", "runs?q=#12"}, "", "GET /api/runs|q=%2312|||", ""},
+		"letters of others":    {[]string{"GET", "runs?q=é漢"}, "", "GET /api/runs|q=%C3%A9%E6%BC%A2|||", ""},
+		"what is escaped":      {[]string{"GET", "runs?q=a%20b%23"}, "", "GET /api/runs|q=a+b%23|||", ""},
+		"a name with a space":  {[]string{"DELETE", "secrets/a b"}, "", "DELETE /api/secrets/a b||||", ""},
+		"fields":               {[]string{"POST", "x", "-f", "a=1", "-f", "b=x y", "-t", "c=1", "-f", "d={\"e\":[]}", "-f", "f=="}, "", `POST /api/x||application/json|{"a":1,"b":"x y","c":"1","d":{"e":[]},"f":"="}|`, ""},
+		"a field, twice":       {[]string{"POST", "x", "-f", "a=1", "-t", "a=2"}, "", `POST /api/x||application/json|{"a":"2"}|`, ""},
+		"a body from a pipe":   {[]string{"PUT", "x", "--input", "-", "-H", "Content-Type: text/csv", "-H", "X-Note:a:b"}, "a,b\n", "PUT /api/x||text/csv|a,b\n|a:b", ""},
+		"a field of no name":   {[]string{"POST", "x", "-f", "a"}, "", "", "a: write name=value"},
+		"a header of no name":  {[]string{"GET", "x", "-H", "a"}, "", "", "-H a: write name:value"},
+		"another server":       {[]string{"GET", "https://evil.example/api/me"}, "", "", "is no path on the server, such as /api/me"},
+		"a control character":  {[]string{"GET", "a\nb"}, "", "", "is no path on the server"},
+		"what is refused":      {[]string{"GET", "refused"}, "", "GET /api/refused||||", "the server answered 418"},
+	} {
+		d := clitest.New(t)
+		d.SignedIn(t, server, line.Grant{Token: "oat_1"})
+		code := d.Type(&Commands{}, tt.stdin, append([]string{"api"}, tt.args...)...)
+		if (code == 0) != (tt.tells == "") || d.Printed.String() != tt.prints || !strings.Contains(d.Errors.String(), tt.tells) {
+			t.Errorf("%s: %d, printed %q, told %q", name, code, d.Printed, d.Errors)
+		}
 	}
 }

@@ -197,3 +197,26 @@ func TestWhatASchedulesNextAndLastTimesAre(t *testing.T) {
 		}
 	}
 }
+
+// A size that costs nothing lasts without end, and one that is not allowed is an answer, too.
+func TestHowLongCreditsLast(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]string{0: "0 ms", 59: "59.0 s", 3600: "1h 00m", 9223372036: "2562047h 47m", 9223372037: "unlimited", 9223372036854775807: "unlimited"} {
+		if got := affordable(seconds); got != want {
+			t.Errorf("%d: %s", seconds, got)
+		}
+	}
+	server := clitest.ServeAPI(t, map[string]string{
+		"POST /api/billing/estimate": `{"success":true,"compute":{"vcpu":512,"ramGb":4096,"gpu":0},"allowed":false,"reason":"The plan\u001b[2J has no such size.","creditsPerHour":0,"creditPerSecond":0,"affordableSeconds":9223372036854775807,"plan":"free",
+			"typical":{"p50Seconds":90.5,"p90Seconds":3600,"credits":0.00001}}`,
+		"GET /api/workflows": clitest.Data(`[]`),
+	})
+	check(t, server, map[string]typed{
+		"of a size":        {"estimate --compute 512x4096", "", "size         512x4096\nallowed      no\nreason       The plan[2J has no such size.\nprice        0 credits an hour\na minute     0 credits\naffordable   unlimited\ntypical run  1m 30s (9 of 10 within 1h 00m), under 0.0001 credits\nplan         free\n", "", ""},
+		"of no size":       {"estimate --compute large", "", "", "--compute large: write vCPUs x GB, such as 4x16", "no more"},
+		"of two sizes":     {"estimate --compute 4x16 --gpu", "", "", "exclude each other", "no more"},
+		"of no workflow":   {"estimate nothing", "", "", `the team has no workflow "nothing"`, "no more"},
+		"of half a size":   {"estimate --compute 4x", "", "", "write vCPUs x GB", "no more"},
+		"of more than two": {"estimate --compute 4x16x2", "", "", "write vCPUs x GB", "no more"},
+	})
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -55,9 +56,17 @@ func (c *estimateCommand) Run(w screen.Console) error {
 		s.Facts(
 			"size", runs.ComputeText(e.Compute), "allowed", allowed, "reason", reason,
 			"price", screen.Amount(e.CreditsPerHour)+" credits an hour", "a minute", screen.Amount(60*e.CreditPerSecond)+" credits",
-			"affordable", screen.Duration(time.Duration(e.AffordableSeconds)*time.Second), "typical run", typical, "plan", e.Plan,
+			"affordable", affordable(e.AffordableSeconds), "typical run", typical, "plan", e.Plan,
 		)
 	})
+}
+
+// affordable is how long credits last: without end where a size costs nothing.
+func affordable(seconds int64) string {
+	if seconds > int64(math.MaxInt64/time.Second) {
+		return "unlimited"
+	}
+	return screen.Duration(time.Duration(seconds) * time.Second)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

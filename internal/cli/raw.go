@@ -86,6 +86,8 @@ func apiURL(server, path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		path = "/api/" + path
 	}
+	// A person types what is searched for as it is; neither would get to the server.
+	path = strings.NewReplacer(" ", "%20", "#", "%23").Replace(path)
 	u, err := url.Parse(server + path)
 	if err != nil || u.Scheme+"://"+u.Host != server || strings.HasPrefix(path, "/api/http") {
 		return "", fmt.Errorf("%q is no path on the server, such as /api/me", path)

@@ -60,6 +60,9 @@ func (c *runsList) Run(w screen.Console) error {
 	if c.Limit < 1 {
 		return errors.New("--limit must be at least 1")
 	}
+	if c.Since < 0 || c.Until < 0 {
+		return errors.New("--since and --until say how long ago, such as 24h")
+	}
 	params := api.ListRunsParams{}
 	if c.Status != "" {
 		status := api.RunStatus(c.Status)

@@ -97,6 +97,7 @@ func TestRunsAreListedAsTheyWereAskedFor(t *testing.T) {
 		"by a workflow's id":     {"runs --workflow wf_not_there", "", "", "GET /api/runs?favorite=false&workflowId=wf_not_there"},
 		"by one of two the same": {"runs --workflow twin", "", `2 workflows are called "twin": name one by its id (wf_2, wf_3)`, ""},
 		"by no workflow":         {"runs --workflow none", "", `the team has no workflow "none"`, ""},
+		"of a time to come":      {"runs --since=-1h", "", "--since and --until say how long ago", "nothing"},
 		"by a time of no kind":   {"runs --since 1", "", "duration", "nothing"},
 	})
 }
