@@ -1,0 +1,107 @@
+package executors
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// Workers of other servers are found by what they report, in the order of preference, and
+// asked for again after a while.
+func TestTheOffersOfOtherServers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		report := func(w runs.Worker, at time.Time) {
+			t.Helper()
+			if err := db.ReportWorker(t.Context(), w, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := time.Now()
+		report(runs.Worker{Owner: "b", Host: "h", Executor: "slow", Kind: "slurm", Place: 2, PricePercent: 50, Size: credits.Size{VCPU: 64, RAMGB: 256}}, now)
+		report(runs.Worker{Owner: "a", Host: "h", Executor: "here", Kind: "local", Place: 1, PricePercent: 100, Size: credits.Size{VCPU: 4, RAMGB: 16}}, now)
+		report(runs.Worker{Owner: "c", Host: "h", Executor: "gone", Kind: "local", Size: credits.Size{VCPU: 4, RAMGB: 16}}, now.Add(-time.Hour))
+		w := &Workers{DB: db}
+		names := func() (words string) {
+			t.Helper()
+			list, err := w.Offers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range list {
+				words += o.Executor + " "
+			}
+			return words
+		}
+		if got := names(); got != "here slow " {
+			t.Errorf("offered: %s", got)
+		}
+		report(runs.Worker{Owner: "d", Host: "h", Executor: "first", Kind: "local", Place: 0, Size: credits.Size{VCPU: 1, RAMGB: 1}}, now)
+		if got := names(); got != "here slow " {
+			t.Errorf("asked again at once: %s", got)
+		}
+		w.asked = w.asked.Add(-reportedFor)
+		if got := names(); got != "first here slow " {
+			t.Errorf("asked again: %s", got)
+		}
+		for want, size := range map[string]credits.Size{"here": {VCPU: 4, RAMGB: 8}, "slow": {VCPU: 32, RAMGB: 8}} {
+			chosen, err := w.Choose(t.Context(), runs.Wanted{Size: size})
+			if err != nil || chosen.Executor != want {
+				t.Errorf("%+v: %+v, %v", size, chosen, err)
+			}
+		}
+		if percent, reason, ok := w.Serves(t.Context(), "slow", credits.Size{VCPU: 1, RAMGB: 1}); !ok || percent != 50 {
+			t.Errorf("%d, %q, %t", percent, reason, ok)
+		}
+		if _, reason, ok := w.Serves(t.Context(), "nowhere", credits.Size{VCPU: 1, RAMGB: 1}); ok || !strings.Contains(reason, "nowhere") {
+			t.Errorf("%q, %t", reason, ok)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.asked = time.Time{}
+		if _, err := w.Choose(ctx, runs.Wanted{}); err == nil || fault.Is(err, fault.KindConflict) {
+			t.Errorf("of a database that does not answer: %v", err)
+		}
+	})
+}
+
+// Shims speak to an address of their own, and everything else is the API's.
+func TestWhichAddressesAreOfShims(t *testing.T) {
+	t.Parallel()
+	shims := &Shims{Key: make([]byte, 32), Log: slog.New(slog.DiscardHandler)}
+	h := shims.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for path, ofShims := range map[string]bool{"/attempts/a/begin": true, "/attempts/": true, "/attempts": false, "/attemptsx": false, "/api/attempts/a": false, "/": false, "//attempts/a": false} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h"+path, nil))
+		if (w.Code != http.StatusTeapot) != ofShims || ofShims && w.Code < 400 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// Jobs of two executors, or of two servers with other keys, are told apart in a namespace.
+func TestTheNameOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	one, other := &Shims{Key: []byte("one")}, &Shims{Key: []byte("other")}
+	seen := map[string]bool{}
+	for _, name := range []string{one.installation("a"), one.installation("b"), other.installation("a"), one.installation("")} {
+		if seen[name] || !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(name) {
+			t.Errorf("%q of %v", name, seen)
+		}
+		seen[name] = true
+	}
+	if !seen[(&Shims{Key: []byte("one")}).installation("a")] {
+		t.Error("it is another one after a restart")
+	}
+}
