@@ -41,7 +41,9 @@ type Trees struct {
 	config  TreesConfig
 	flights singleflight.Group
 	turns   *turns
-	program func() (string, error) // a copy of this one, for the sandbox
+
+	mu      sync.Mutex
+	program string // a copy of this one, for the sandbox; empty: none was made yet
 }
 
 // TreesConfig says where trees are kept.
@@ -73,7 +75,6 @@ func NewTrees(c *Client, s Sandbox, config TreesConfig) (*Trees, error) {
 	}
 	config.MaxTotal = cmp.Or(config.MaxTotal, defaultTotal)
 	t := &Trees{client: c, sandbox: s, config: config, turns: newTurns()}
-	t.program = sync.OnceValues(t.copyProgram)
 	return t, os.MkdirAll(filepath.Join(config.Folder, locks), 0o700)
 }
 
@@ -304,7 +305,7 @@ const maxSubmodules = 20
 
 // read has a pack read in the sandbox.
 func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []string, read func(io.Reader) error) error {
-	program, err := t.program()
+	program, err := t.copiedProgram()
 	if err != nil {
 		return err
 	}
@@ -356,20 +357,34 @@ func (t *Trees) Behind(ctx context.Context, w Wanted, commit, latest string) (in
 	return n, err
 }
 
+// copiedProgram is the copy of this program, which is made once.
+func (t *Trees) copiedProgram() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.program == "" {
+		if err := t.copyProgram(); err != nil {
+			return "", err // a disk may be full for a moment
+		}
+		t.program = t.dir(programs)
+	}
+	return t.program, nil
+}
+
 // copyProgram makes this program one that the sandbox can show.
-func (t *Trees) copyProgram() (string, error) {
+func (t *Trees) copyProgram() error {
 	self, err := os.Open("/proc/self/exe") // whatever has been installed since
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer self.Close()
 	to, err := os.CreateTemp(t.config.Folder, newPrefix)
 	if err != nil {
-		return "", err
+		return err
 	}
+	defer os.Remove(to.Name()) // of one that was not finished
 	_, err = io.Copy(to, self)
-	if err = errors.Join(err, to.Chmod(0o755), to.Close()); err == nil {
-		err = os.Rename(to.Name(), t.dir(programs))
+	if err = errors.Join(err, to.Chmod(0o755), to.Close()); err != nil {
+		return err
 	}
-	return t.dir(programs), err
+	return os.Rename(to.Name(), t.dir(programs))
 }
