@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
@@ -164,7 +165,7 @@ func bareCommand(s executor.Spec, env map[string]string) ([]string, error) {
 		}
 	}
 	var err error
-	argv[0], err = lookPath(argv[0], env["PATH"])
+	argv[0], err = lookPath(argv[0], s, env)
 	return argv, err
 }
 
@@ -182,14 +183,9 @@ func sandboxedCommand(s executor.Spec, env map[string]string) (argv []string, sc
 	return argv, script
 }
 
-// lookPath searches the command's path, not the server's.
-func lookPath(name, path string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return found, nil
-		}
-	}
-	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+// lookPath searches the command's path from where it works, not the server's.
+func lookPath(name string, s executor.Spec, env map[string]string) (string, error) {
+	return firstprocess.LookPath(name, []string{"PATH=" + env["PATH"]}, s.Work())
 }
 
 // environment is all that the command gets.

@@ -40,7 +40,7 @@ func program(s executor.Spec, env map[string]string) (argv []string, ok bool) {
 	if strings.Contains(argv[0], "/") || shellWords[argv[0]] {
 		return nil, false
 	}
-	file, err := lookPath(argv[0], env["PATH"])
+	file, err := lookPath(argv[0], s, env)
 	if err != nil || !executable(file) {
 		return nil, false
 	}

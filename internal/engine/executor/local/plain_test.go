@@ -60,3 +60,35 @@ func TestTheShellsOwnWordsAreKnown(t *testing.T) {
 		}
 	}
 }
+
+// A command finds what a shell would find where it works, and never by the server's path or
+// from the server's folder.
+func TestAPlainCommandIsFoundFromWhereItWorks(t *testing.T) {
+	t.Chdir(t.TempDir()) // of the server
+	spec := executor.Spec{Interpreter: "bash", Dir: t.TempDir()}
+	tool := filepath.Join(spec.Work(), "bin", "tool")
+	for _, file := range []string{tool, filepath.Join("bin", "of-the-server"), filepath.Join("bin", "tool")} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("cp", "/bin/true", file).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	for name, tt := range map[string]struct{ command, path, want string }{
+		"below the working folder": {"tool a", "bin:/usr/bin", tool},
+		"only there":               {"tool a", ":/nowhere", ""},
+		"not in the server's":      {"of-the-server", "bin:/usr/bin", ""},
+		"not in the server's path": {"sort a", ":/nowhere", ""},
+	} {
+		spec.Command = tt.command
+		argv, ok := program(spec, map[string]string{"PATH": tt.path})
+		if ok != (tt.want != "") || ok && argv[0] != tt.want {
+			t.Errorf("%s: %v, %t", name, argv, ok)
+		}
+	}
+	spec.Interpreter = "sort"
+	if argv, err := bareCommand(spec, map[string]string{"PATH": ":/nowhere"}); err == nil {
+		t.Errorf("an interpreter of the server's path: %v", argv)
+	}
+}
