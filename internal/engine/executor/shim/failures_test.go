@@ -234,6 +234,21 @@ func TestALogThatCannotBeKeptIsReadAllTheSame(t *testing.T) {
 	}
 }
 
+// When a line was written is worth less than the line.
+func TestALogIsKeptWithoutItsMarks(t *testing.T) {
+	t.Parallel()
+	l := newLog(Folder(t.TempDir()), 0, nil)
+	defer l.close()
+	if err := os.Mkdir(l.folder.path(marksFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.write([]byte("first\n"), false)
+	l.write([]byte("second\n"), true)
+	if text, err := os.ReadFile(l.folder.Log()); err != nil || string(text) != "first\nsecond\n" || l.size != int64(len(text)) {
+		t.Errorf("%q of %d bytes, %v", text, l.size, err)
+	}
+}
+
 func TestMarksThatAreTornAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

@@ -163,8 +163,8 @@ func (l *log) open() bool {
 	if l.file, err = unix.Open(l.folder.Log(), flags, 0o600); err != nil {
 		return false
 	}
-	l.marks, err = unix.Open(l.folder.path(marksFile), flags, 0o600)
-	return err == nil
+	l.marks, _ = unix.Open(l.folder.path(marksFile), flags, 0o600) // without marks there is still a log
+	return true
 }
 
 func (l *log) mark(now time.Time, stderr bool) {
