@@ -43,8 +43,7 @@ func (b *Bar) draw() {
 	if err != nil || width <= 0 {
 		width = 80
 	}
-	line := []rune(b.line)
-	fmt.Fprintf(b.Err, "\r\x1b[K%s", string(line[:min(len(line), width-1)]))
+	fmt.Fprintf(b.Err, "\r\x1b[K%s", Cut(b.line, width-1)) // the last column would wrap
 }
 
 // Above prints results while the bar stays at the bottom.

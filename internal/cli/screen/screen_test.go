@@ -26,7 +26,7 @@ func TestATableIsAlignedAndItsLastColumnWhole(t *testing.T) {
 	long := strings.Repeat("é", 100)
 	w.Table([][]string{{"NAME", "ID"}, {"a", "1"}, {"漢字", "2"}, {long, long}, {"", ""}})
 	wide := strings.Repeat(" ", 60)
-	want := "NAME" + wide[4:] + "  ID\na" + wide[1:] + "  1\n漢字" + wide[2:] + "  2\n" + strings.Repeat("é", 59) + "…  " + long + "\n\n"
+	want := "NAME" + wide[4:] + "  ID\na" + wide[1:] + "  1\n漢字" + wide[4:] + "  2\n" + strings.Repeat("é", 59) + "…  " + long + "\n\n"
 	if out.String() != want {
 		t.Errorf("%q\nwant\n%q", out, want)
 	}
@@ -154,5 +154,30 @@ func TestAGaugeIsOfOneWidth(t *testing.T) {
 		if got := screen.Gauge(share); strings.Count(got, "━") != full || len([]rune(got)) != 20 {
 			t.Errorf("%v: %s", share, got)
 		}
+	}
+}
+
+// Letters of East Asia take two columns, and marks none: a bar that is too wide wraps, and
+// is never cleared.
+func TestATextIsAsWideAsATerminalShowsIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"": 0, "a–…━": 4, "é": 1, "e\u0301": 1, "漢字": 4, "ｆｕｌｌ": 8, "🙂": 2, "한": 2, "a\u200bb": 2} {
+		if got := screen.Columns(text); got != want {
+			t.Errorf("%q takes %d columns", text, got)
+		}
+	}
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{{"abc", 3, "abc"}, {"abc", 2, "ab"}, {"漢字", 4, "漢字"}, {"漢字", 3, "漢"}, {"漢字", 1, ""}, {"abc", 0, ""}, {"abc", -1, ""}, {"e\u0301x", 1, "e\u0301"}, {"", -1, ""}} {
+		if got := screen.Cut(tt.text, tt.most); got != tt.want {
+			t.Errorf("%q in %d columns: %q", tt.text, tt.most, got)
+		}
+	}
+	w, out, _ := console(t, nil)
+	w.Table([][]string{{strings.Repeat("漢", 31), "x"}, {strings.Repeat("漢", 30), "y"}})
+	if want := strings.Repeat("漢", 29) + "…   x\n" + strings.Repeat("漢", 30) + "  y\n"; out.String() != want {
+		t.Errorf("%q, want %q", out, want)
 	}
 }

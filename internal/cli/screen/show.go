@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Tell prints a line that is no result, beside the results.
@@ -37,7 +36,7 @@ func (w Console) Coloured(text string) string {
 	return text
 }
 
-const maxCell = 60 // characters
+const maxCell = 60 // columns
 
 // Table prints aligned columns; the first row is the heading. The last column
 // is never cut: it has room, and it is where ids and sentences stand.
@@ -52,14 +51,14 @@ func (w Console) Table(rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], Columns(row[i]))
 		}
 	}
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
 			if i < len(row)-1 {
-				cell += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+				cell += strings.Repeat(" ", widths[i]-Columns(cell)+2)
 			}
 			line.WriteString(w.Coloured(cell))
 		}
@@ -83,10 +82,10 @@ func (w Console) Facts(pairs ...string) {
 }
 
 func shortened(text string) string {
-	if utf8.RuneCountInString(text) <= maxCell {
+	if Columns(text) <= maxCell {
 		return text
 	}
-	return string([]rune(text)[:maxCell-1]) + "…"
+	return Cut(text, maxCell-1) + "…"
 }
 
 // Clean makes somebody else's text safe to show on one line of a terminal, where what

@@ -142,12 +142,14 @@ func TestABarStaysAtTheBottomAndLeavesNoTrace(t *testing.T) {
 	now = now.Add(100 * time.Millisecond)
 	bar.Show(strings.Repeat("é", 100)) // as wide as the terminal, less the last column, where it would wrap
 	bar.Above(func() { p.Say("a result") })
+	now = now.Add(100 * time.Millisecond)
+	bar.Show("x" + strings.Repeat("漢", 100))
 	bar.Close()
 	bar.Close()
 	p.Note("the %s", "end")
 	shown := p.Sees("the end")
 	wide := "\r\x1b[K" + strings.Repeat("é", 39)
-	if want := "\r\x1b[Khalf of it" + wide + "\r\x1b[Ka result\r\n" + wide + "\r\x1b[Kthe end\r\n"; shown != want {
+	if want := "\r\x1b[Khalf of it" + wide + "\r\x1b[Ka result\r\n" + wide + "\r\x1b[Kx" + strings.Repeat("漢", 19) + "\r\x1b[Kthe end\r\n"; shown != want {
 		t.Errorf("%q\nwant\n%q", shown, want)
 	}
 	p.vars["TERM"] = "dumb"

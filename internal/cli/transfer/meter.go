@@ -2,8 +2,8 @@ package transfer
 
 import (
 	"fmt"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/cli/screen"
 )
@@ -44,9 +44,11 @@ func (t *meter) add(n int64) {
 			speed += "  " + screen.Duration(time.Duration(left)*time.Second) + " left"
 		}
 	}
+	const room = 18
 	name := t.name
-	if utf8.RuneCountInString(name) > 18 {
-		name = string([]rune(name)[:17]) + "…"
+	if screen.Columns(name) > room {
+		name = screen.Cut(name, room-1) + "…"
 	}
-	t.bar.Show(fmt.Sprintf("%-18s %s %3.0f %%  %s of %s%s", name, screen.Gauge(share), 100*share, screen.Size(t.done), screen.Size(t.total), speed))
+	name += strings.Repeat(" ", room-screen.Columns(name))
+	t.bar.Show(fmt.Sprintf("%s %s %3.0f %%  %s of %s%s", name, screen.Gauge(share), 100*share, screen.Size(t.done), screen.Size(t.total), speed))
 }

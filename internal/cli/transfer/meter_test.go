@@ -22,7 +22,8 @@ func TestAPersonSeesHowFarAFileIs(t *testing.T) {
 		"f":                   "f                  ━━━━━━━━━━━━━━━━━━",
 		"eighteen letters.x":  "eighteen letters.x ━━",
 		"nineteen letters.xy": "nineteen letters.… ━━",
-		"漢字":                  "漢字                 ━━",
+		"漢字":                  "漢字               ━━",
+		"漢字漢字漢字漢字漢字":          "漢字漢字漢字漢字…  ━━",
 	} {
 		d := clitest.New(t)
 		person := d.Sit(t)
