@@ -336,7 +336,9 @@ func (m *merging) count() {
 		if row.EndedAt.After(n.EndedAt) {
 			n.EndedAt = row.EndedAt
 		}
-		if row.kind() == failed && row.ExitCode != nil && (n.ExitCode == nil || *n.ExitCode < *row.ExitCode) {
+		// Whether another attempt followed does not count: it may be heard of before.
+		lasting := row.State == Failed && !row.WillRetry && !row.Ignored
+		if lasting && row.ExitCode != nil && (n.ExitCode == nil || *n.ExitCode < *row.ExitCode) {
 			n.ExitCode = row.ExitCode
 		}
 		m.Change.Rows = append(m.Change.Rows, row)
