@@ -32,9 +32,8 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting := r.doc.Size().Pending
 	return r.doc.TakeIf(data, func(added ydoc.Added) error {
-		if r.doc.Size().Pending > waiting {
+		if added.Waits() {
 			return errGuarded // nobody knows yet what it will change
 		}
 		if before == "" && !added.MayName(guardedFields...) {

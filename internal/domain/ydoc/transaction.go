@@ -32,7 +32,7 @@ func (t *transaction) commit(rest update) error {
 		t.err = t.check()
 	}
 	if t.err == nil && t.allow != nil {
-		t.err = t.allow(Added{t})
+		t.err = t.allow(Added{t, before})
 	}
 	if t.err != nil {
 		t.pending = before
