@@ -44,7 +44,7 @@ func (c *runsRename) Run(w screen.Console) error {
 		return s.Explain(err)
 	}
 	row := r.JSON200.Data
-	return s.Emit(row, func() { s.Say("%s is %s", row.ID, nameText(row.Name, row.Tags)) })
+	return s.Emit(row, func() { s.Say("%s is %s", row.ID, screen.Clean(nameText(row.Name, row.Tags))) })
 }
 
 // given is what was typed; nothing: nil.

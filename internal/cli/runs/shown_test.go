@@ -38,7 +38,7 @@ func (s stub) check(t *testing.T, commands map[string]typed) {
 func TestARunIsRenamedAsItWasTyped(t *testing.T) {
 	t.Parallel()
 	const at = "PATCH /api/runs/run_1 "
-	s := serve(t, map[string]string{"PATCH /api/runs/run_1": data(`{"id":"run_1","name":"one","tags":["a"]}`)})
+	s := serve(t, map[string]string{"PATCH /api/runs/run_1": data(`{"id":"run_1","name":"one\u202e","tags":["a"]}`)})
 	const is = "run_1 is one [a]\n"
 	s.check(t, map[string]typed{
 		"a name":                  {"runs rename run_1 two", is, "", at + `{"name":"two"}`},

@@ -48,7 +48,7 @@ func (w Console) Fail(err error) int {
 		fmt.Fprintln(w.Err, "millrace: stopped")
 		return 130
 	}
-	fmt.Fprintln(w.Err, "millrace:", err)
+	fmt.Fprintln(w.Err, "millrace:", cleanLines(err.Error())) // which may quote what others named
 	if e, ok := errors.AsType[interface {
 		error
 		ExitCode() int

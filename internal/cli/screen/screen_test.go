@@ -66,6 +66,7 @@ func TestAFailureHasItsExitStatus(t *testing.T) {
 		"any":                     {errors.New("no"), false, 1, "millrace: no\n"},
 		"one with a status":       {failing(2), false, 2, "millrace: fails with 2\n"},
 		"one that has led to it":  {fmt.Errorf("so: %w", failing(2)), false, 2, "millrace: so: fails with 2\n"},
+		"one that quotes others":  {errors.New("no\x1b[2J:\r\n  nodes.x: \u202ebad\tname\x07"), false, 1, "millrace: no[2J:\n  nodes.x: bad name\n"},
 		"left by Ctrl-C":          {fmt.Errorf("get: %w", context.Canceled), true, 130, "millrace: stopped\n"},
 		"cancelled by the server": {context.Canceled, false, 1, "millrace: context canceled\n"},
 		"failed as it was left":   {errors.New("no"), true, 1, "millrace: no\n"},

@@ -102,6 +102,15 @@ func Clean(text string) string {
 	}, text)
 }
 
+// cleanLines is Clean for a text of several lines.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Clean(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // LogText is what a command wrote, as a terminal may see it: colours pass,
