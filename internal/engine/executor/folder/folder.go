@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -124,14 +126,18 @@ func (f *Files) Progress(_ context.Context, h executor.Handle) (done, total floa
 	return taskenv.ProgressOf(f.Folder(h.Key))
 }
 
-// OpenLog reads a log from an offset, as far as it is written.
+// OpenLog reads a log from an offset, as far as it is written. What a task may have put
+// in its place is nothing: nobody follows a link, or waits for a pipe.
 func OpenLog(path string, offset int64) (io.ReadCloser, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(bytes.NewReader(nil)), nil // nothing is written yet
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
+		return io.NopCloser(bytes.NewReader(nil)), nil // or nothing is written yet
 	}
 	if err != nil {
 		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return io.NopCloser(bytes.NewReader(nil)), errors.Join(err, file.Close())
 	}
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		file.Close()

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // followSlurm asks Slurm about all jobs at once, from time to time.
@@ -233,7 +236,7 @@ func (a *attempt) noteStuck(now time.Time) {
 		_ = os.Remove(path)
 		a.stuck = now
 	case !now.IsZero() && a.stuck.IsZero():
-		_ = os.WriteFile(path, nil, 0o600)
+		_ = rawfile.Write(path, unix.O_CREAT|unix.O_EXCL, nil)
 		a.stuck = now
 	}
 }

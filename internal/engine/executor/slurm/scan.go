@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // scanEvery is how old the list of folders may be: other servers add to it.
@@ -136,7 +137,7 @@ const (
 )
 
 func (d *Driver) readOutcome(a *attempt) (o outcome, err error) {
-	sealed, err := os.ReadFile(string(a.folder) + outcomeFile)
+	sealed, err := rawfile.ReadRegular(string(a.folder) + outcomeFile)
 	if err != nil {
 		return o, err
 	}
@@ -148,11 +149,16 @@ func (d *Driver) writeOutcome(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	path := string(a.folder) + outcomeFile
-	if err := os.WriteFile(path+".new", sealed, 0o600); err != nil {
+	// Under a new name: a task could have put a link to a file of ours there.
+	file, err := os.CreateTemp(string(a.folder), ".outcome.*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	_, err = file.Write(sealed)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), string(a.folder)+outcomeFile)
 }
 
 // outcomeName is of one attempt alone: nobody can put in the outcome of another.

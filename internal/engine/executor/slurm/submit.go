@@ -12,8 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 const (
@@ -120,7 +123,7 @@ func (d *Driver) handedOver(a *attempt, id string) {
 	defer d.mu.Unlock()
 	a.inQueue, a.handed, a.receipt, a.missing, a.asked = false, d.config.Now(), id, time.Time{}, false
 	a.tries++
-	_ = os.WriteFile(string(a.folder)+receiptFile, []byte(id+"\n"), 0o600) // for people alone
+	_ = rawfile.Write(string(a.folder)+receiptFile, unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, []byte(id+"\n")) // for people alone
 	if a.phase == executor.Pending {
 		d.move(a, executor.Pending, executor.Queued, "")
 	}

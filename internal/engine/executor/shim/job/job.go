@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // Job is what is to be done. The server writes it before it asks the cluster.
@@ -112,7 +113,7 @@ func (f Folder) Withdraw() (bool, error) {
 	if !errors.Is(err, fs.ErrExist) {
 		return err == nil, err
 	}
-	text, err := os.ReadFile(f.path(claimFile))
+	text, err := rawfile.ReadRegular(f.path(claimFile))
 	return string(text) == withdrawn+"\n", err
 }
 
@@ -123,7 +124,7 @@ func (f Folder) Claimed() bool {
 }
 
 func read(path string, into any) error {
-	text, err := os.ReadFile(path)
+	text, err := rawfile.ReadRegular(path) // a task may have put something else there
 	if err != nil {
 		return err
 	}
