@@ -289,3 +289,52 @@ func TestACheckoutIsOpenedOnce(t *testing.T) {
 		}
 	})
 }
+
+// What was used stands on the day on which it was, in the dashboard and by group,
+// and a day later it is a day further back.
+func TestUseStandsOnItsDay(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		book := func(run string, cost credits.Amount) {
+			t.Helper()
+			if err := b.db.Hold(t.Context(), b.owner.Team, run, cost, b.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+			e := billing.Entry{Team: b.owner.Team, Type: billing.RunEntry, Source: "run", SourceID: run, Run: ids.Run(run), Workflow: "wf_1", Quantity: 60, Unit: "seconds", CreatedAt: b.clock.Now(), Actor: billing.Actor{Type: "user", ID: string(b.owner.User), Name: "ada"}}
+			if err := b.db.SettleHold(t.Context(), run, e, cost); err != nil {
+				t.Fatal(err)
+			}
+		}
+		book("run_1", 3*credits.Credit)
+		b.clock.Pass(11*time.Hour + 59*time.Minute) // it began at noon
+		book("run_2", 4*credits.Credit)
+		b.clock.Pass(time.Minute)
+		book("run_3", 5*credits.Credit)
+		for later, want := range []map[int]credits.Amount{{5: 7 * credits.Credit, 6: 5 * credits.Credit}, {4: 7 * credits.Credit, 5: 5 * credits.Credit}} {
+			series, err := b.Dashboard(t.Context(), b.owner, 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, day := range series {
+				if day.Compute != want[i] || day.Storage != 0 || (day.Runs > 0) != (want[i] > 0) {
+					t.Errorf("%d days later, day %d is %+v, want %v", later, i, day, want[i])
+				}
+			}
+			for _, by := range []billing.Grouping{billing.ByUser, billing.ByWorkflow, billing.ByTag} {
+				groups, err := b.Groups(t.Context(), b.owner, by, series[0].Date, 7)
+				if err != nil || len(groups) != 1 || groups[0].Runs != 3 || groups[0].Cost != 12*credits.Credit {
+					t.Fatalf("by %s: %+v, %v", by, groups, err)
+				}
+				for i, cost := range groups[0].Daily {
+					if cost != want[i] {
+						t.Errorf("by %s, day %d costs %v, want %v", by, i, cost, want[i])
+					}
+				}
+			}
+			b.clock.Pass(24 * time.Hour)
+		}
+		eve := storetest.Owner(t, b.db, "eve")
+		if groups, err := b.Groups(t.Context(), eve, billing.ByUser, b.clock.Now().AddDate(0, 0, -7), 7); err != nil || len(groups) > 0 {
+			t.Errorf("another team sees %+v, %v", groups, err)
+		}
+	})
+}

@@ -22,3 +22,24 @@ func TestEventsOfOneSecondAreToldApartByWhatTheySay(t *testing.T) {
 		}
 	}
 }
+
+// An event says of its subscription what it says, and what ended stays so.
+func TestWhatAnEventSaysOfItsSubscription(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	e := PaymentEvent{Kind: PlanChanged, Subscription: "sub_1", Plan: "pro", State: "active", Before: "trialing", Began: true, Created: at}
+	want := Subscription{ID: "sub_1", Plan: "pro", State: "active", Before: "trialing", Began: true, EventAt: at}
+	if got := e.SubscriptionState(); got != want {
+		t.Errorf("%+v", got)
+	}
+	e.Ended = true
+	ended := e.SubscriptionState()
+	for _, next := range []Subscription{{EventAt: at.Add(time.Hour)}, {Ended: true, EventAt: at.Add(time.Hour)}, {Began: true, EventAt: at}} {
+		if !ended.Ended || ended.FollowedBy(next) {
+			t.Errorf("after the end comes %+v", next)
+		}
+	}
+	if early := (Subscription{EventAt: at.Add(time.Hour)}); early.FollowedBy(Subscription{EventAt: at}) || !early.FollowedBy(ended) {
+		t.Error("old news is taken for new, or the end is missed")
+	}
+}

@@ -3,12 +3,12 @@ package papers_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -124,8 +124,8 @@ func TestHowManyLettersMakeAText(t *testing.T) {
 			wantCode(t, err, fault.KindInvalid, "pdf_without_text")
 		}
 		for _, p := range got.Pages {
-			if strings.ContainsAny(p.Text, "\xff\f") {
-				t.Errorf("%q has the page %s", text, fmt.Sprintf("%q", p.Text))
+			if !utf8.ValidString(p.Text) || strings.Contains(p.Text, "\f") {
+				t.Errorf("%q has the page %q", text, p.Text)
 			}
 		}
 	}

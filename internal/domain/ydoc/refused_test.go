@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // trace is all that could be seen of an update that was refused.
@@ -152,6 +154,29 @@ func TestLimitsOfADocumentAtAndOneBelow(t *testing.T) {
 		}
 		if d := New(1, limits[1]); !errors.Is(d.Apply(peer.Encode()), ErrTooLarge) || d.Size() != (Size{}) {
 			t.Errorf("%s: what may not be is taken, or left %+v", name, d.Size())
+		}
+	}
+}
+
+// An update of more structs than a document could ever hold is not read to its
+// end.
+func TestAnUpdateOfTooManyStructs(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]error{2: nil, 3: ErrTooLarge, 4: ErrTooLarge, 5: ErrTooLarge, 100: ErrTooLarge} {
+		var w lib0.Writer
+		for _, head := range []int{1, n, 7, 0} {
+			w.Uint(uint64(head))
+		}
+		for range n {
+			w.Append(unhex(t, "08 01 01 72 01 7e"))
+		}
+		w.Uint(0)
+		d := New(1, Limits{Structs: 2})
+		if err := d.Apply(w.Bytes()); !errors.Is(err, want) {
+			t.Errorf("%d: %v", n, err)
+		}
+		if _, err := d.Knows(w.Bytes()); n > 4 && !errors.Is(err, ErrTooLarge) || n <= 4 && err != nil {
+			t.Errorf("whether %d are known: %v", n, err)
 		}
 	}
 }
