@@ -192,7 +192,7 @@ func (d *Driver) jobOf(s executor.Spec) (job.Job, error) {
 	j := job.Job{HostVariable: "SLURMD_NODENAME"}
 	err := errors.Join(makeFolder(places.Temp), makeFolder(places.Work))
 	if err == nil && isScript {
-		err = os.WriteFile(script, []byte(s.Command), 0o600)
+		err = d.writeScript(s, script)
 	}
 	if s.GPU > 0 {
 		j.Inherit = devices

@@ -116,3 +116,31 @@ func TestALinkThatATaskPlantsIsNotWrittenThrough(t *testing.T) {
 		t.Errorf("the next server learns %+v, %v", o, err)
 	}
 }
+
+// The folder of the next attempt can be made by the one before it, links included.
+func TestACommandIsWrittenToItsOwnFolderAlone(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(temp, victim string) error{
+		"the file": func(temp, victim string) error { return os.Symlink(victim, filepath.Join(temp, filepath.Base(victim))) },
+		"its folder": func(temp, victim string) error {
+			return errors.Join(os.Remove(temp), os.Symlink(filepath.Dir(victim), temp))
+		},
+	} {
+		victim := filepath.Join(t.TempDir(), ".millrace-command")
+		if err := os.WriteFile(victim, []byte("rows"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := newDeciding(t)
+		s := d.spec(t, "n")
+		s.Interpreter, s.Command = "python3", "print(1)"
+		if err := plant(s.Places().Temp, victim); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Submit(t.Context(), s); err == nil {
+			t.Errorf("%s: it is submitted", name)
+		}
+		if text, err := os.ReadFile(victim); err != nil || string(text) != "rows" {
+			t.Errorf("%s: it is %q now, %v", name, text, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,6 +225,21 @@ func writeEnvironment(folder string) error {
 		return err
 	}
 	return os.Rename(part, path)
+}
+
+// writeScript writes a command that has to be a file, and to nowhere else: an earlier
+// attempt may have made the folder of this one, with links in it.
+func (d *Driver) writeScript(s executor.Spec, path string) error {
+	root, err := os.OpenRoot(d.config.Folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	name, err := filepath.Rel(d.config.Folder, path)
+	if err != nil {
+		return err
+	}
+	return root.WriteFile(name, []byte(s.Command), 0o600)
 }
 
 // script is what Slurm runs: the site's options, and the shim in its own place.
