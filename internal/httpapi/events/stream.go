@@ -237,11 +237,11 @@ func (s *Stream) replay(ctx context.Context, from, to Place) error {
 		if err != nil {
 			return err
 		}
-		next := from
-		for k := 0; k < len(n.Events) && n.Events[k].Seq <= to.Seq; k++ {
+		next, k := from, 0 // old runs have lost events: numbers are left out
+		for ; k < len(n.Events) && n.Events[k].Seq <= to.Seq; k++ {
 			next.Seq = n.Events[k].Seq
 		}
-		n.Events = n.Events[:next.Seq-from.Seq]
+		n.Events = n.Events[:k]
 		if from.Log < to.Log {
 			next.Log += int64(len(n.Log.Text))
 		} else {

@@ -21,6 +21,7 @@ import (
 type story struct {
 	mu     sync.Mutex
 	events int64
+	gone   int64 // of them, the first ones
 	log    string
 	status lifecycle.Status
 	err    error
@@ -39,7 +40,7 @@ func (s *story) Changes(_ context.Context, _ ids.Team, _ ids.Run, seq, log, most
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.Run, n.Log = s.run(), runs.LogPage{Offset: log, Size: int64(len(s.log))}
-	for i := seq + 1; i <= s.events; i++ {
+	for i := max(seq, s.gone) + 1; i <= s.events; i++ {
 		n.Events = append(n.Events, runs.Event{Seq: i})
 	}
 	if log < int64(len(s.log)) {
@@ -136,6 +137,30 @@ func TestWhatWasMissedIsReplayedOnce(t *testing.T) {
 		end()
 		synctest.Wait()
 	})
+}
+
+// Of a run whose time is over only the last event is kept. Who heard some of the others
+// is told that one, and the end.
+func TestAReplayGoesOverEventsThatAreGone(t *testing.T) {
+	t.Parallel()
+	for _, last := range []string{"0:0", "3:0", "98:0", "99:0", "100:0"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			w, s, _ := telling(ctx)
+			s.events, s.gone, s.status = 100, 99, lifecycle.Completed
+			heard, ended := listen(t, w, last)
+			<-ended
+			missed := 1
+			if last == "100:0" {
+				missed = 0
+			}
+			if text := heard(); strings.Count(text, `"progress"`) != missed || strings.Count(text, `"done"`) != 1 {
+				t.Errorf("after %s\n%s", last, text)
+			}
+			end()
+			synctest.Wait()
+		})
+	}
 }
 
 // A place that never was, or from which too much was missed, is where the run is now.
