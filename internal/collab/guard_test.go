@@ -134,6 +134,33 @@ func TestAGuestCannotReplaceWhatWaits(t *testing.T) {
 	}
 }
 
+// Something that is empty, and named for what is guarded, is filled in later
+// without its name being said again.
+func TestAGuestCannotFillWhatTheyMadeEmpty(t *testing.T) {
+	t.Parallel()
+	step := func(tx *ydoc.Tx) ydoc.Map { m, _ := tx.Map("nodes").Map("align"); return m }
+	for name, tt := range map[string]struct{ make, fill func(tx *ydoc.Tx) }{
+		"an environment": {
+			func(tx *ydoc.Tx) { tx.SetMap(step(tx), "environment") },
+			func(tx *ydoc.Tx) { m, _ := step(tx).Map("environment"); tx.Set(m, "pip", []any{"evil"}) },
+		},
+		"the code": {
+			func(tx *ydoc.Tx) { tx.SetMap(tx.Map("extra"), "source") },
+			func(tx *ydoc.Tx) { m, _ := tx.Map("extra").Map("source"); tx.Set(m, "git", "https://evil.example/x") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			g := h.dial(h.token(asGuest))
+			g.isSynced()
+			g.edit(tt.make)
+			g.edit(tt.fill)
+			h.mustBeRefused(g)
+		})
+	}
+}
+
 func asGuest(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
 
 func (h *harness) mustBeRefused(g *client) {
