@@ -144,7 +144,7 @@ chaos: setup-test shim ## Stop, kill and cut off three servers and two workers i
 
 # Without symbols, programs of tests are linked in half the time.
 check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, short tests on SQLite
-	MILLRACE_TEST_POSTGRES= go test -vet=off -short -p 3 -ldflags=-s ./...
+	MILLRACE_TEST_POSTGRES= scripts/in-memory go test -vet=off -short -p 3 -ldflags=-s ./...
 
 verify: tidy ## Fail when generated files or go.mod are not current
 	@scripts/verify
