@@ -120,9 +120,22 @@ func TestValuesAreTheSameHoweverTheyAreWritten(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		{`1`, `1.0`, true}, {`{"a":1,"b":[2]}`, ` {"b":[20e-1], "a":1}`, true}, {`"x"`, `"\u0078"`, true}, {`null`, `null`, true}, {`9007199254740993`, `9007199254740993`, true},
-		{`9007199254740993`, `9007199254740992`, false}, {`[1,2]`, `[2,1]`, false}, {`{"a":1}`, `{"a":1,"b":1}`, false}, {`"1"`, `1`, false}, {`1`, `"1"`, false},
-		{`null`, `0`, false}, {`{}`, `[]`, false}, {`[]`, `{}`, false}, {``, ``, false}, {`1`, ``, false}, {`1e999`, `1e998`, false},
+		{`1`, `1.0`, true},
+		{`{"a":1,"b":[2]}`, ` {"b":[20e-1], "a":1}`, true},
+		{`"x"`, `"\u0078"`, true},
+		{`null`, `null`, true},
+		{`9007199254740993`, `9007199254740993`, true},
+		{`9007199254740993`, `9007199254740992`, false},
+		{`[1,2]`, `[2,1]`, false},
+		{`{"a":1}`, `{"a":1,"b":1}`, false},
+		{`"1"`, `1`, false},
+		{`1`, `"1"`, false},
+		{`null`, `0`, false},
+		{`{}`, `[]`, false},
+		{`[]`, `{}`, false},
+		{``, ``, false},
+		{`1`, ``, false},
+		{`1e999`, `1e998`, false},
 	} {
 		if same := sameJSON(json.RawMessage(tt.a), json.RawMessage(tt.b)); same != tt.same {
 			t.Errorf("%s and %s: the same is %v", tt.a, tt.b, same)

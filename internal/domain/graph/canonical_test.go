@@ -70,9 +70,18 @@ func TestValuesAreTheSameHoweverTheyAreSpelled(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		{`1`, `1.0`, true}, {`{"a":1,"b":[2]}`, ` {"b":[20e-1], "a":1}`, true}, {`"x"`, `"\u0078"`, true}, {`null`, `null`, true},
-		{`9007199254740993`, `9007199254740992`, false}, {`0.1`, `0.10000000000000000001`, false}, {`[1,2]`, `[2,1]`, false},
-		{`"1"`, `1`, false}, {`null`, `0`, false}, {`{}`, `[]`, false}, {``, ``, false}, {`1`, `1 2`, false},
+		{`1`, `1.0`, true},
+		{`{"a":1,"b":[2]}`, ` {"b":[20e-1], "a":1}`, true},
+		{`"x"`, `"\u0078"`, true},
+		{`null`, `null`, true},
+		{`9007199254740993`, `9007199254740992`, false},
+		{`0.1`, `0.10000000000000000001`, false},
+		{`[1,2]`, `[2,1]`, false},
+		{`"1"`, `1`, false},
+		{`null`, `0`, false},
+		{`{}`, `[]`, false},
+		{``, ``, false},
+		{`1`, `1 2`, false},
 	} {
 		if same := SameValue([]byte(tt.a), []byte(tt.b)); same != tt.same {
 			t.Errorf("%s and %s: the same is %v", tt.a, tt.b, same)
