@@ -70,9 +70,15 @@ func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 	return d.caps, nil
 }
 
-// Prepare makes the folder of an attempt.
+// Prepare makes the folder of an attempt, anew where nothing was submitted yet: an
+// earlier task may have made it, with links to what only the server sees.
 func (d *Driver) Prepare(_ context.Context, k executor.Key) error {
 	dir := d.dir(k.Folder())
+	if _, err := job.Folder(dir).Job(); errors.Is(err, fs.ErrNotExist) {
+		if err := folder.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
 	return errors.Join(os.MkdirAll(filepath.Join(dir, shim.WorkFolder), 0o700), os.MkdirAll(filepath.Join(dir, shim.TempFolder), 0o700))
 }
 

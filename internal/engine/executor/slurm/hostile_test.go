@@ -144,3 +144,46 @@ func TestACommandIsWrittenToItsOwnFolderAlone(t *testing.T) {
 		}
 	}
 }
+
+// What was made before the server came is not where it brings inputs to.
+func TestTheFolderOfAnAttemptIsNew(t *testing.T) {
+	t.Parallel()
+	victim := t.TempDir()
+	if err := os.WriteFile(filepath.Join(victim, "file"), []byte("rows"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newDeciding(t)
+	s := d.spec(t, "n")
+	for name, plant := range map[string]func() error{
+		"inputs elsewhere":     func() error { return os.Symlink(victim, s.Places().Inputs) },
+		"work elsewhere":       func() error { return errors.Join(os.RemoveAll(s.Work()), os.Symlink(victim, s.Work())) },
+		"all of it elsewhere":  func() error { return errors.Join(os.RemoveAll(s.Dir), os.Symlink(victim, s.Dir)) },
+		"nothing but a folder": func() error { return nil },
+	} {
+		if err := errors.Join(plant(), d.Prepare(t.Context(), s.Key)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, dir := range []string{s.Dir, s.Work(), s.Places().Temp} {
+			if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+				t.Errorf("%s: %s is %v, %v", name, dir, info, err)
+			}
+		}
+		if _, err := os.Lstat(s.Places().Inputs); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: inputs are there: %v", name, err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(victim, "file")); err != nil || string(text) != "rows" {
+		t.Errorf("what is elsewhere is %q, %v", text, err)
+	}
+	// One that was submitted is left, whoever prepares it once more.
+	if _, err := d.Submit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(s.Work(), "made")
+	if err := errors.Join(os.WriteFile(made, nil, 0o600), d.Prepare(t.Context(), s.Key)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made); err != nil {
+		t.Errorf("what it made: %v", err)
+	}
+}
