@@ -122,7 +122,7 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
         </Item>
         <Item term="Balance">{left === undefined ? "…" : `${credits(left)} credits`}</Item>
         <Item term="Time limit">
-          {duration(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000)}
+          {timeLimit(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY))}
         </Item>
       </dl>
       {data.warnings.length > 0 && (
@@ -134,6 +134,13 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
       )}
     </div>
   );
+}
+
+const century = 100 * 365 * 86_400;
+
+/** timeLimit is how long a run may take. The credits of a size that costs nothing last for ever. */
+function timeLimit(seconds: number): string {
+  return seconds > century ? "none" : duration(seconds * 1000);
 }
 
 function Item({ term, children }: { term: string; children: React.ReactNode }) {
