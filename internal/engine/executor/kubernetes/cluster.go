@@ -49,8 +49,9 @@ type Cluster struct {
 	jobStore, podStore cache.Store
 	synced             []cache.InformerSynced
 
-	mu   sync.Mutex
-	caps executor.Capabilities
+	mu       sync.Mutex
+	caps     executor.Capabilities
+	answered time.Time // when the cluster last said what it has
 }
 
 var _ remote.Cluster = (*Cluster)(nil)
@@ -205,6 +206,7 @@ func (k *Cluster) Capabilities(context.Context) executor.Capabilities {
 const (
 	probeEvery = time.Minute
 	probeAgain = 5 * time.Second
+	probeLasts = 5 * time.Minute // while the API server restarts, runs are taken and wait
 )
 
 func (k *Cluster) probeAll(ctx context.Context) {
@@ -232,7 +234,9 @@ func (k *Cluster) probe(ctx context.Context) {
 	}
 	var jobs batchv1.JobList
 	one := metav1.ListOptions{LabelSelector: k.ours(), Limit: 1}
+	passes := false // what is wrong, in all likelihood
 	if err := k.batch.Get().Namespace(k.namespace).Resource("jobs").VersionedParams(&one, k.codec).Do(ctx).Into(&jobs); err != nil {
+		passes = !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err)
 		caps.Ready, caps.Problem = false, "Kubernetes does not answer: "+err.Error()
 	}
 	var nodes corev1.NodeList
@@ -245,6 +249,12 @@ func (k *Cluster) probe(ctx context.Context) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if passes && k.caps.Ready && time.Since(k.answered) < probeLasts {
+		return
+	}
+	if caps.Ready {
+		k.answered = time.Now()
+	}
 	if before := k.caps.Problem; before != caps.Problem && caps.Problem != "" {
 		k.config.Log.WarnContext(ctx, "Kubernetes cannot be used", slog.String("problem", caps.Problem))
 	}

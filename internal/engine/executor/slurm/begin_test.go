@@ -143,3 +143,30 @@ func TestAClosedDriver(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A controller that restarts refuses no run: they wait for it.
+func TestWhatAClusterHasIsRememberedForAWhile(t *testing.T) {
+	t.Parallel()
+	d := newDeciding(t)
+	for i, step := range []struct {
+		script string
+		later  time.Duration
+		ready  bool
+		says   string
+	}{
+		{"echo no route >&2; exit 1", 0, false, "no route"}, // it was never there
+		{"printf 'n1,8,1024,gpu:2\\n'", time.Minute, true, ""},
+		{"echo no route >&2; exit 1", probeLasts - time.Second, true, ""},
+		{"echo no route >&2; exit 1", time.Second, false, "Slurm does not answer: sinfo: no route"},
+		{"echo no route >&2; exit 1", time.Second, false, "Slurm does not answer: sinfo: no route"},
+		{"printf 'n1,8,1024,gpu:2\\n'", time.Minute, true, ""},
+		{"true", time.Second, false, "is the partition right?"}, // that is an answer
+	} {
+		d.now = d.now.Add(step.later)
+		d.client = saying(t, step.script)
+		d.probe(t.Context())
+		if c, err := d.Capabilities(t.Context()); err != nil || c.Ready != step.ready || !strings.Contains(c.Problem, step.says) || c.Ready && c.VCPU != 8 {
+			t.Errorf("%d: %+v, %v", i, c, err)
+		}
+	}
+}

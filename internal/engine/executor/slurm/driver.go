@@ -38,6 +38,7 @@ type Driver struct {
 	mu       sync.Mutex
 	closed   bool
 	caps     executor.Capabilities
+	answered time.Time           // when Slurm last said what it has
 	attempts map[string]*attempt // by the names of their folders
 	waiting  []*attempt          // to be submitted, in order of arrival
 	scanned  time.Time

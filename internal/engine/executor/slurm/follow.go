@@ -19,6 +19,7 @@ const (
 	slurmPart    = 4 // times as long as the last look took
 	probeEvery   = time.Minute
 	probeAgain   = 5 * time.Second
+	probeLasts   = 5 * time.Minute  // while a controller restarts, runs are taken and wait
 	firstLook    = 5 * time.Second  // bounds what a start waits for Slurm
 	orphansEvery = 30 * time.Second // while nothing else is to be asked
 )

@@ -76,6 +76,13 @@ func (d *Driver) probe(ctx context.Context) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := d.config.Now()
+	if err != nil && d.caps.Ready && now.Sub(d.answered) < probeLasts {
+		return
+	}
+	if err == nil {
+		d.answered = now
+	}
 	d.caps = c
 }
 
