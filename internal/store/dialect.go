@@ -36,6 +36,10 @@ type dialect struct {
 	// key, for checks that look at many rows.
 	lockKey func(ctx context.Context, q querier, key string) error
 
+	// newestRuns joins each workflow w with the newest ten of its runs r. SQLite has no
+	// LATERAL, and PostgreSQL reads every run there is when it is asked as SQLite is.
+	newestRuns string
+
 	runIndex     runIndex
 	headsOfLines func(able string) string
 
@@ -53,6 +57,7 @@ var postgresDialect = dialect{
 	forUpdate:  "FOR UPDATE",
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
+	newestRuns: `JOIN LATERAL (SELECT n.id, n.status, n.billed, n.finished_at FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10) r ON TRUE`,
 	runIndex:   postgresRunIndex, headsOfLines: postgresHeads, rowPlaceholders: numberedRows,
 	size: `SELECT pg_database_size(current_database())`,
 	lockKey: func(ctx context.Context, q querier, key string) error {
@@ -69,7 +74,8 @@ var postgresDialect = dialect{
 
 var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
-	runIndex: sqliteRunIndex, headsOfLines: sqliteHeads, rowPlaceholders: plainRows,
+	newestRuns: `JOIN runs r ON r.id IN (SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10)`,
+	runIndex:   sqliteRunIndex, headsOfLines: sqliteHeads, rowPlaceholders: plainRows,
 	size:    `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	lockKey: func(context.Context, querier, string) error { return nil },
 	isDuplicate: func(err error) bool {

@@ -245,9 +245,7 @@ func (db *DB) lastRuns(ctx context.Context, team ids.Team, list []workflows.Row)
 		return err
 	}, `
 		SELECT w.id, r.id, r.status, r.billed, r.finished_at
-		FROM workflows w
-		JOIN runs r ON r.workflow_id = w.id
-			AND r.id >= COALESCE((SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 1 OFFSET 9), '')
+		FROM workflows w `+db.dialect.newestRuns+`
 		WHERE w.team_id = $1 AND w.id >= $2 AND w.id <= $3
 		ORDER BY r.id DESC`, team, list[len(list)-1].ID, list[0].ID)
 	for _, l := range found {
