@@ -96,14 +96,8 @@ func (d *description) formalOutputs() (list []ref) {
 
 // isFolder reports whether what comes out of a port is a folder.
 func (d *description) isFolder(from port) bool {
-	for _, n := range d.graph.Nodes {
-		for _, out := range n.Outputs {
-			if n.ID == from.node && out.Name == from.name {
-				return out.Directory
-			}
-		}
-	}
-	return false
+	n, there := d.graph.Node(from.node)
+	return there && slices.ContainsFunc(n.Outputs, func(o graph.OutPort) bool { return o.Name == from.name && o.Directory })
 }
 
 func (d *description) formal(id, name, kind string, required bool) ref {

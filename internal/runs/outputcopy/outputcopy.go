@@ -253,7 +253,7 @@ func (p *progress) begin(files []file) (from int) {
 	}
 	p.copy.Files, p.copy.Bytes = len(files), bytes
 	p.copy.Done = min(p.copy.Done, len(files))
-	if p.copy.UploadOf == "" && p.copy.Done < len(files) { // an older version began it
+	if p.copy.Upload != "" && p.copy.UploadOf == "" && p.copy.Done < len(files) { // an older version began it
 		p.copy.UploadOf = files[p.copy.Done].Name
 	}
 	for _, f := range files[:p.copy.Done] {

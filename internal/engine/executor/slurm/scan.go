@@ -154,6 +154,7 @@ func (d *Driver) writeOutcome(a *attempt) error {
 	if err != nil {
 		return err
 	}
+	defer os.Remove(file.Name()) // of one that could not be written
 	_, err = file.Write(sealed)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
