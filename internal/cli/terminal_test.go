@@ -34,7 +34,7 @@ func TestAPersonIsAskedForTheirSecrets(t *testing.T) {
 			t.Parallel()
 			h := &house{cookie: "millrace_session", factor: tt.factor}
 			d := clitest.New(t)
-			screen, server := d.Sit(t), clitest.Serve(t, h.ServeHTTP)
+			screen, server := d.UseScreen(t), clitest.Serve(t, h.ServeHTTP)
 			done := make(chan error, 1)
 			go func() {
 				done <- (&loginCommand{Address: server, Email: "ada@example.org", SignUp: tt.signUp}).Run(d.Console)
@@ -72,7 +72,7 @@ func TestAnAnswerIsLaidOutForAPerson(t *testing.T) {
 		"a table":         {"text/csv", "a,b\n1,2\n", "a,b\r\n1,2\r\nend", ""},
 	} {
 		d := clitest.New(t)
-		screen := d.Sit(t)
+		screen := d.UseScreen(t)
 		c := &rawCommand{Method: "get", Path: "x", Flags: session.Flags{Server: clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", tt.kind)
 			_, _ = w.Write([]byte(tt.body))

@@ -95,8 +95,8 @@ func (s *Screen) Types(text string) {
 	}
 }
 
-// Sit puts the person of d before a real terminal.
-func (d *Terminal) Sit(t *testing.T) *Screen {
+// UseScreen gives d a real terminal.
+func (d *Terminal) UseScreen(t *testing.T) *Screen {
 	t.Helper()
 	s := NewScreen(t)
 	d.In, d.Out, d.Err = s.File, s.File, s.File

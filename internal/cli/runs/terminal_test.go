@@ -32,7 +32,7 @@ func TestWhatOthersWroteDoesNotSteerATerminal(t *testing.T) {
 	} {
 		d := clitest.New(t)
 		d.SignedIn(t, s.URL, line.Grant{Token: "oat_1"})
-		person := d.Sit(t)
+		person := d.UseScreen(t)
 		if err := command.Run(d.Console); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -56,7 +56,7 @@ func TestARunIsWatchedAtATerminal(t *testing.T) {
 	}}
 	d := clitest.New(t)
 	d.SignedIn(t, clitest.Serve(t, b.ServeHTTP), line.Grant{Token: "oat_1"})
-	person := d.Sit(t)
+	person := d.UseScreen(t)
 	d.Now = func() time.Time { d.Clock = d.Clock.Add(time.Second); return d.Clock } // every line is due
 	s, err := session.Flags{}.Open(d.Console)
 	if err != nil {

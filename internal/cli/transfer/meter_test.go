@@ -26,7 +26,7 @@ func TestAPersonSeesHowFarAFileIs(t *testing.T) {
 		"漢字漢字漢字漢字漢字":          "漢字漢字漢字漢字…  ━━",
 	} {
 		d := clitest.New(t)
-		person := d.Sit(t)
+		person := d.UseScreen(t)
 		d.Now = func() time.Time { d.Clock = d.Clock.Add(time.Second); return d.Clock }
 		to := &transfer.Folder{Console: d.Console, HTTP: http.DefaultClient}
 		if err := to.Open(t.TempDir()); err != nil {

@@ -45,6 +45,7 @@ func TestNumbersThatNobodyCanComputeWith(t *testing.T) {
 		`{"parameters":{"p":{"minimum":0,"default":N}}}`:          "parameters.p.default",
 		`{"parameters":{"p":{"type":"integer","default":N}}}`:     "parameters.p.default",
 		`{"parameters":{"p":{"required":` + list("N", 30) + `}}}`: "parameters.p.required[0]",
+
 		`{"parameters":{"p":{"uniqueItems":true,"default":` + list("N", 30) + `}}}`: "parameters.p.default[0]",
 	}
 	for lit, says := range outlandish {

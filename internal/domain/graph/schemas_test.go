@@ -21,6 +21,7 @@ func TestWhereReferencesLead(t *testing.T) {
 		`{"$ref":"#/anyOf/x","anyOf":[{"type":"string"}]}`:                       "not there",
 		`{"$ref":"#/type/x","type":"string"}`:                                    "not there",
 		`{"$ref":"#/$defs/a%2Fb","$defs":{"a/b":{}}}`:                            "may only lead to `#/…`",
+
 		`{"$ref":"#anchor"}`:  "may only lead to `#/…`",
 		`{"$ref":"other#/a"}`: "may only lead to `#/…`",
 		`{"$ref":""}`:         "may only lead to `#/…`",

@@ -76,16 +76,16 @@ func TestAnAttemptsOwnComesAndGoes(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if text, err := os.ReadFile(process + "/root/mnt/own/file"); err != nil || string(text) != "own" {
+			if text, err := os.ReadFile(filepath.Join(process, "root", "mnt/own/file")); err != nil || string(text) != "own" {
 				t.Errorf("%q, %v", text, err)
 			}
-			if err := os.WriteFile(process+"/root/mnt/own/new", nil, 0o600); !errors.Is(err, unix.EROFS) {
+			if err := os.WriteFile(filepath.Join(process, "root", "mnt/own/new"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 				t.Errorf("it can be changed: %v", err)
 			}
 			if err := in.Restore(own); err != nil {
 				t.Error(err)
 			}
-			if left, err := os.ReadDir(process + "/root/mnt/own"); err != nil || len(left) != 0 {
+			if left, err := os.ReadDir(filepath.Join(process, "root", "mnt/own")); err != nil || len(left) != 0 {
 				t.Errorf("%v are left, %v", left, err)
 			}
 		}
@@ -97,7 +97,7 @@ func TestAnAttemptsOwnComesAndGoes(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		held, err := os.Open(process + "/root/mnt/own/file")
+		held, err := os.Open(filepath.Join(process, "root", "mnt/own/file"))
 		if err != nil {
 			t.Error(err)
 			return
@@ -121,7 +121,7 @@ func TestAnAttemptsOwnComesAndGoes(t *testing.T) {
 func TestWhatIsLeftIsNoticed(t *testing.T) {
 	t.Parallel()
 	process := world(t)
-	run, shm := process+"/root/run", process+"/root/dev/shm"
+	run, shm := filepath.Join(process, "root", "run"), filepath.Join(process, "root", "dev/shm")
 	xattr := func(do func() error) func() error {
 		return func() error {
 			if err := do(); !errors.Is(err, unix.ENOTSUP) {
