@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/millrace/millrace/internal/audit"
@@ -127,10 +129,27 @@ func (db *DB) connectSQLite(ctx context.Context, path string) error {
 	return nil
 }
 
-func (db *DB) connectPostgres(ctx context.Context, o Options) error {
-	config, err := pgx.ParseConfig(o.URL)
+// answerTime is how long the answer to a statement that is not wanted any more is
+// waited for. One that is on its way is often there at once, and where it is not waited
+// for, a connection that was busy may hand the end of the wait to its next statement.
+const answerTime = 250 * time.Millisecond
+
+// postgresConfig is how PostgreSQL is connected to.
+func postgresConfig(url string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return fmt.Errorf("open postgres: %w", err)
+		return nil, fmt.Errorf("open postgres: %w", err)
+	}
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: answerTime}
+	}
+	return config, nil
+}
+
+func (db *DB) connectPostgres(ctx context.Context, o Options) error {
+	config, err := postgresConfig(o.URL)
+	if err != nil {
+		return err
 	}
 	of := func(n int) *sql.DB {
 		pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
