@@ -94,14 +94,15 @@ web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check
 
 browser: build ## Test the web app in Chromium against the real server
-	scripts/with-uv npm run --prefix web --silent browser
+	scripts/in-memory scripts/with-uv npm run --prefix web --silent browser
 
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
 
 # vet has looked at all of it already. Three packages at a time on two cores:
-# the tests of processes and clusters mostly wait.
-GO_TEST = $(SERVICES) go test -vet=off -p 3 -timeout 25m
+# the tests of processes and clusters mostly wait. Without symbols, programs of tests
+# are linked in half the time.
+GO_TEST = scripts/in-memory $(SERVICES) go test -vet=off -ldflags=-s -p 3 -timeout 25m
 RACED   = $$(go list ./... | grep -vE '$(WITHOUT_RACES)')
 UNRACED = $$(go list ./... | grep -E '$(WITHOUT_RACES)')
 
@@ -142,7 +143,6 @@ attack: setup-test build ## Run the attacks that docs/security.md lists, on both
 chaos: setup-test shim ## Stop, kill and cut off three servers and two workers in the middle of runs; takes half an hour
 	MILLRACE_TEST_CHAOS=1 scripts/with-postgres scripts/with-s3 go test ./cmd/millrace ./internal/store -run 'TestACluster|TestTeamsGetEqualShares|TestRunsThatFillTheMachine|TestDeletingThousands' -v -timeout 90m
 
-# Without symbols, programs of tests are linked in half the time.
 check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, short tests on SQLite
 	MILLRACE_TEST_POSTGRES= scripts/in-memory go test -vet=off -short -p 3 -ldflags=-s ./...
 

@@ -228,8 +228,8 @@ func TestAnNPMOAuthClientGoesThroughEveryFlow(t *testing.T) {
 
 func TestThePagesWorkInABrowserWithoutScripts(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("no chromium: scripts/setup test installs it")
+	if _, err := exec.LookPath("chromium-headless-shell"); err != nil {
+		t.Skip("no chromium-headless-shell: scripts/setup test installs it")
 	}
 	data := t.TempDir()
 	s := start(t, "--data", data, "--oidc-providers", "orcid,keycloak", "--oidc-issuers", "orcid=https://orcid.org;keycloak=https://id.example.org/realms/a", "--oidc-client-ids", "orcid=APP-1;keycloak=millrace")

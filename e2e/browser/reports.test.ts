@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Harness, type Json, look, type Person, until } from "./harness.ts";
+import { Harness, type Json, look, type Person, until, wholeChromium } from "./harness.ts";
 import { attacks, pageWith, reach } from "./hostile.ts";
 import { listen } from "./listener.ts";
 
 let harness: Harness;
 let ada: Person;
 beforeAll(async () => {
-  harness = await Harness.open("--runs-per-minute", "1000");
+  harness = await Harness.openIn(wholeChromium, "--runs-per-minute", "1000");
   ada = await harness.person("Ada Reeve");
 });
 afterAll(() => harness?.close());

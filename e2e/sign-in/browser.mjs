@@ -11,7 +11,7 @@ import { Person } from './person.mjs'
 
 const [base, mailbox, pictures] = process.argv.slice(2)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell', args: ['--no-sandbox'] })
 const phone = { width: 390, height: 844 }
 
 // link finds an address of ours in the newest mail to somebody, and waits for

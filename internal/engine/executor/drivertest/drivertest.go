@@ -47,8 +47,27 @@ type Fixture struct {
 // NewFixture makes one for a test.
 func NewFixture(t testing.TB, make Maker) *Fixture {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "attempts")
+	folder := filepath.Join(diskDir(t), "attempts")
 	return &Fixture{Subject: make(t, folder), Folder: folder}
+}
+
+// diskDir is a folder for a test that is on a disk wherever temporary files are: those in
+// memory count as a task's.
+func diskDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(os.Getenv("MILLRACE_TEST_DISK"), "attempts-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) //nolint:gosec // users of tasks go through it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Spec is an attempt that runs a command in bash, with its folder prepared.
