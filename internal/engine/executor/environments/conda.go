@@ -58,7 +58,7 @@ type order struct {
 func openTools(c Config) (*treecache.Cache, error) {
 	return treecache.Open(treecache.Config{
 		Folder: c.Tools, InUse: func() ([]string, error) { return nil, nil },
-		MaxTotal: toolsTotal, AtOnce: 1, Time: c.inAll(), Log: c.Log, Now: c.Now,
+		MaxTotal: toolsTotal, AtOnce: 1, Time: c.totalTime(), Log: c.Log, Now: c.Now,
 	})
 }
 

@@ -133,15 +133,15 @@ func Open(c Config) (s *Store, err error) {
 		return nil, err
 	}
 	s.trees, err = treecache.Open(treecache.Config{
-		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: 2 * atOnce, Time: c.inAll(), Log: c.Log, Now: c.Now,
+		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: 2 * atOnce, Time: c.totalTime(), Log: c.Log, Now: c.Now,
 	})
 	s.runner = oneshot.New(local.Config{Folder: c.Builds, Log: c.Log, Now: c.Now, VCPU: atOnce, MemoryBytes: atOnce * buildBytes})
 	return s, err
 }
 
-// inAll is the longest that one may take, with waiting for its turn and for a sandbox,
+// totalTime is the longest that one may take, with waiting for its turn and for a sandbox,
 // so that a step whose own time is up is what ends it, and says so.
-func (c Config) inAll() time.Duration { return 2*c.Time + time.Minute }
+func (c Config) totalTime() time.Duration { return 2*c.Time + time.Minute }
 
 // Close ends what is being built.
 func (s *Store) Close() error { return s.runner.Close() }
