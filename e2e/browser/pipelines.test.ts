@@ -2,8 +2,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, Harness, look } from "./harness.ts";
+import { calm, Harness, look, until } from "./harness.ts";
 
 let harness: Harness;
 // The place of an engine; what it would do, the command of a step does.
@@ -133,11 +134,13 @@ test("the processes of a launched pipeline grow below its step, and their tasks 
   const tell = (event: unknown) => `echo '${JSON.stringify(event)}' >> "$EVENTS_FILE"`;
   const task = (number: number, node: string, status: string, more = {}) =>
     tell({ task: { task: number, node, status, name: `sample=${number}`, ...more } });
+  const waitFor = (file: string) => `until test -e "$(dirname "$1")/../${file}"; do sleep 0.1; done`;
   const command = [
     "set -- $SNAKEMAKE_PROGRAM",
+    waitFor("begin"),
     tell({ graph: { nodes: [{ name: "trim", expected: 2 }], edges: [] } }),
     task(1, "trim", "running", { script: "fastp <b>one</b>" }),
-    'until test -e "$(dirname "$1")/../go"; do sleep 0.1; done',
+    waitFor("go"),
     task(1, "trim", "succeeded"),
     task(2, "trim", "succeeded"),
     tell({
@@ -158,6 +161,15 @@ test("the processes of a launched pipeline grow below its step, and their tasks 
   const workflowId = made.body.data.id;
   const started = await ada.api("POST", "/api/runs", { workflowId });
   expect(started.status, JSON.stringify(started.body)).toBe(202);
+  const run = `/api/runs/${started.body.data.runId}`;
+  // What is reported after the page has read the run, and before it follows it, is shown too.
+  const early = async (route: Route) => {
+    const response = await route.fetch();
+    writeFileSync(join(engine, "begin"), "");
+    await until("the pipeline has reported", async () => (await ada.api("GET", run)).body.nodes.length > 1);
+    await route.fulfill({ response });
+  };
+  await page.route(harness.url + run, early, { times: 1 });
   await page.goto(`${harness.url}/runs/${started.body.data.runId}`);
   const graph = page.getByRole("region", { name: "Graph of the run" });
   await graph.getByText("trim").waitFor(); // by itself: nobody reloads

@@ -84,7 +84,9 @@ function useFollowed(run: Run): { store: RunStore; error: string | null; away: b
         soon.current = undefined;
         readAgain(0);
         void client.invalidateQueries({ queryKey: ["runs"] });
-      } else if (message.nodeStatus) readAgain(3000);
+      } else if (message.type === "snapshot" || message.nodeStatus) {
+        readAgain(3000); // a snapshot has no steps, and some may have begun since the run was read
+      }
     },
     [store, client, readAgain],
   );
