@@ -1,6 +1,6 @@
 // A real server and a real browser, made for one test file and thrown away.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,8 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { expect } from "vitest";
 
 const root = new URL("../../", import.meta.url).pathname;
-const shots = new URL("screenshots/", import.meta.url).pathname;
+/** pictures is the folder for pictures of pages; most test runs take none. */
+const pictures = process.env.MILLRACE_TEST_PICTURES;
 const axeSource = readFileSync(createRequire(join(root, "web/package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
 export interface Person {
@@ -236,31 +237,50 @@ export function calm(page: Page): void {
 }
 
 /** accessible fails on every serious finding of axe. */
-export async function accessible(page: Page, where: string): Promise<void> {
-  await page.evaluate(axeSource);
-  const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Json[] }> } };
-    const { violations } = await axe.run({ resultTypes: ["violations"] });
-    return violations
-      .filter((each) => each.impact === "serious" || each.impact === "critical")
-      .map(
-        (each) => `${each.id}: ${each.nodes.map((node: Json) => `${node.html} ${node.failureSummary}`).join(" | ")}`,
-      );
-  });
+export async function accessible(page: Page, where: string, rules?: string[]): Promise<void> {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
+  const found = await page.evaluate(
+    async (options) => {
+      const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Json[] }> } };
+      const { violations } = await axe.run(options);
+      return violations
+        .filter((each) => each.impact === "serious" || each.impact === "critical")
+        .map(
+          (each) => `${each.id}: ${each.nodes.map((node: Json) => `${node.html} ${node.failureSummary}`).join(" | ")}`,
+        );
+    },
+    { resultTypes: ["violations"], ...(rules && { runOnly: rules }) },
+  );
   expect(found, `axe on ${where}`).toEqual([]);
 }
 
-/** look takes the page's picture at both widths in both themes, with axe beside it. */
+// What a theme can break, beside what it cannot.
+const colorRules = ["color-contrast", "link-in-text-block"];
+
+/** look has axe judge the page at both widths in both themes, and takes its picture where somebody wants to see it. */
 export async function look(page: Page, name: string): Promise<void> {
-  mkdirSync(shots, { recursive: true });
   for (const theme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     for (const width of [1440, 390]) {
       await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
-      await page.screenshot({ path: join(shots, `${name}-${theme}-${width}.png`), animations: "disabled" });
-      await accessible(page, `${name}, ${theme}, ${width}`);
+      await drawn(page);
+      await accessible(page, `${name}, ${theme}, ${width}`, theme === "dark" ? colorRules : undefined);
+      if (pictures)
+        await page.screenshot({ path: join(pictures, `${name}-${theme}-${width}.png`), animations: "disabled" });
     }
   }
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1440, height: 900 });
+  await drawn(page);
+}
+
+// drawn waits until colors have changed: a link's begin to when those around it have.
+function drawn(page: Page): Promise<void> {
+  return page.evaluate(async () => {
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    for (let still = 0; still < 3; still++) {
+      await frame();
+      if (document.getAnimations().some((each) => each.playState === "running")) still = 0;
+    }
+  });
 }

@@ -163,9 +163,9 @@ async function stoppedRun(person: Person, workflowId: string): Promise<string> {
   return runId;
 }
 
-for (const steps of [61, 500, 2000]) {
+for (const steps of [61, 2000]) {
   test(`every card and line in view is drawn, of ${steps} steps`, async () => {
-    const ada = await harness.person(`Ada ${["Large", "Larger", "Largest"][[61, 500, 2000].indexOf(steps)]}`);
+    const ada = await harness.person(`Ada ${steps === 61 ? "Large" : "Larger"}`);
     const definition = graph(steps);
     const id = await workflow(ada, definition);
     await ada.page.goto(`${harness.url}/workflows/${id}`);
