@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph/graphtest"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // Strangers submit what was made to take the server down, in little memory: it
@@ -26,7 +27,7 @@ func TestHostileDefinitionsLeaveTheServerAlive(t *testing.T) {
 	_, honest, _ := s.signUp("ada")
 	var started []string
 	var slowest time.Duration // of what others ask
-	for seed := range uint64(100) {
+	for seed := range uint64(sizetest.Pick(30, 100)) {
 		definition, parameters := graphtest.Hostile(rand.New(rand.NewPCG(seed, 34)))
 		if id := s.submitHostile(stranger, definition, parameters); id != "" {
 			started = append(started, id)

@@ -51,6 +51,7 @@ var floorOf = map[string]string{
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
+	"sizetest": "wire", // how much tests do that could go on forever
 	"waittest": "wire", // what everybody's tests need who wait for another process
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",

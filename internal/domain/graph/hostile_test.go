@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/graphtest"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // What one step on the way may take. Time depends on the machine, but whatever
@@ -23,11 +24,7 @@ const (
 // It is not parallel: it looks at the memory of the whole process.
 func TestNoDefinitionTakesMuchMemoryOrWork(t *testing.T) {
 	peak := watchHeap(t)
-	seeds := uint64(50)
-	if testing.Short() {
-		seeds = 5
-	}
-	for seed := range seeds {
+	for seed := range uint64(sizetest.Pick(20, 50)) {
 		definition, parameters := graphtest.Hostile(rand.New(rand.NewPCG(seed, 12)))
 		check := func(step string, do func()) {
 			var before, after runtime.MemStats

@@ -2,6 +2,8 @@ package drivertest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // RunReal holds a driver to the promises that only real processes can keep.
@@ -20,9 +23,9 @@ func RunReal(t *testing.T, make Maker) {
 	for name, promise := range map[string]func(*testing.T, *Fixture){
 		"a task that needs too much memory is told apart": memory,
 		"what a task uses is known while it runs":         usage,
-		"five thousand outputs are hashed":                manyOutputs,
-		"an output of two gigabytes is hashed":            largeOutput,
-		"an input of two gigabytes arrives whole":         largeInput,
+		"thousands of outputs are hashed":                 manyOutputs,
+		"a large output is hashed":                        largeOutput,
+		"a large input arrives whole":                     largeInput,
 		"a task that nobody renews ends":                  abandoned,
 		"a renewed task goes on":                          renewed,
 		"a program that is not there is named":            noProgram,
@@ -61,10 +64,7 @@ func usage(t *testing.T, b *Fixture) {
 }
 
 func manyOutputs(t *testing.T, b *Fixture) {
-	count := 5000 // in a short test fewer
-	if testing.Short() {
-		count = 500
-	}
+	count := sizetest.Pick(1000, 5000)
 	s := b.Spec(t, fmt.Sprintf("mkdir p; cd p; for i in {1..%d}; do echo $i > $i.txt; done", count))
 	s.Outputs = []executor.OutputPattern{{Port: "all", Path: "p/*.txt", Many: true}}
 	seen := b.Do(t, s)
@@ -79,27 +79,31 @@ func manyOutputs(t *testing.T, b *Fixture) {
 	}
 }
 
-// twoGB is the SHA-256 of 2 GB of zeros.
-const twoGB = "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51"
+// large is the size of a large file of zeros, and its SHA-256: 2 GB, where a
+// number of 32 bits ends, in continuous integration.
+func large() (size int64, hash string) {
+	size = int64(sizetest.Pick(200, 2048)) << 20
+	h, zeros := sha256.New(), make([]byte, 1<<20)
+	for range size >> 20 {
+		h.Write(zeros)
+	}
+	return size, hex.EncodeToString(h.Sum(nil))
+}
 
 func largeOutput(t *testing.T, b *Fixture) {
-	if testing.Short() {
-		t.Skip("it hashes 2 GB")
-	}
-	s := b.Spec(t, "truncate -s 2G large")
+	size, hash := large()
+	s := b.Spec(t, fmt.Sprintf("truncate -s %d large", size))
 	s.Outputs = []executor.OutputPattern{{Port: "large", Path: "large"}}
 	seen := b.Do(t, s)
 	b.want(t, seen, executor.ExitedZero)
-	if o := seen.Exit.Outputs[0]; o.Size != 2<<30 || o.SHA256 != twoGB {
+	if o := seen.Exit.Outputs[0]; o.Size != size || o.SHA256 != hash {
 		t.Errorf("it is %+v", o)
 	}
 }
 
 // largeInput is read where the command finds it, and cannot have been cut short.
 func largeInput(t *testing.T, b *Fixture) {
-	if testing.Short() {
-		t.Skip("it moves 2 GB")
-	}
+	size, hash := large()
 	caps, err := b.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +116,7 @@ func largeInput(t *testing.T, b *Fixture) {
 	}
 	s.Command = fmt.Sprintf(`sha256sum < "%s/reads/0/large"`, inputs)
 	fetch := func(_ context.Context, _, file string) error {
-		return errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, 2<<30))
+		return errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, size))
 	}
 	if b.Stage != nil {
 		err = b.Stage(t, s, fetch)
@@ -124,7 +128,7 @@ func largeInput(t *testing.T, b *Fixture) {
 	}
 	h := b.Submit(t, s)
 	b.want(t, b.End(t, h), executor.ExitedZero)
-	if log := b.Log(t, h, 0); log != twoGB+"  -\n" {
+	if log := b.Log(t, h, 0); log != hash+"  -\n" {
 		t.Errorf("it is %s", log)
 	}
 }
