@@ -5,6 +5,7 @@ package executors
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -54,9 +55,13 @@ func (d *Late) await(ctx context.Context) (Driver, error) {
 // Ready is closed when the executor has begun, or cannot.
 func (d *Late) Ready() <-chan struct{} { return d.ready }
 
-// Close ends the driver, if it ever began.
+// Close ends the driver, if it ever began. One that was told to stop before it had
+// is no failure.
 func (d *Late) Close() error {
-	if <-d.ready; d.err != nil {
+	switch <-d.ready; {
+	case errors.Is(d.err, context.Canceled):
+		return nil
+	case d.err != nil:
 		return d.err
 	}
 	return d.driver.Close()

@@ -3,6 +3,7 @@ package executors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -118,5 +119,19 @@ func TestAnExecutorThatHasBegunIsAskedItself(t *testing.T) {
 		t.Error(err)
 	}
 	for range hints { // they end with it
+	}
+}
+
+// A server that is told to stop while its executor begins stops without an error.
+func TestAnExecutorThatIsStoppedBeforeItHasBegunIsNoFailure(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	d := executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
+		<-ctx.Done()
+		return executors.Driver{}, fmt.Errorf("try the sandbox: %w", ctx.Err())
+	})
+	stop()
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }

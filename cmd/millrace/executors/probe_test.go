@@ -50,7 +50,7 @@ func TestAProbeSaysWhatIsWrong(t *testing.T) {
 	}{
 		"it ends as another": {func(*Driver) {}, "ended as exited_zero"}, // the dummy reads no shell
 		"it is not ready":    {func(d *Driver) { d.Driver = unready{d.Driver} }, "install bubblewrap"},
-		"there is no room":   {func(d *Driver) { d.Preparer = folders{err: errors.New("no room")} }, "no room"},
+		"there is no room":   {func(d *Driver) { d.Preparer = folders{dir: t.TempDir(), err: errors.New("no room")} }, "no room"},
 	} {
 		folder := t.TempDir()
 		driver, err := dummy.New(folder, time.Now)
