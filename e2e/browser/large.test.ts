@@ -69,12 +69,18 @@ function seen(page: Page, { nodes, edges }: Json): Promise<Seen> {
           wrong.push(`no card ${node.id}`);
         else if (Math.abs(box.left - left) > 3 || Math.abs(box.top - top) > 3) wrong.push(`${node.id} is elsewhere`);
       }
+      const paths = new Map(
+        [...document.querySelectorAll<HTMLElement>(".react-flow__edge")].map((each) => [
+          each.dataset.id,
+          each.querySelector<SVGPathElement>("path"),
+        ]),
+      );
       let lines = 0;
       for (const edge of edges) {
         const [source, target] = [middles.get(edge.source), middles.get(edge.target)];
         if (!source || !target || !(source.inside || target.inside)) continue;
         lines++;
-        const path = document.querySelector<SVGPathElement>(`.react-flow__edge[data-id="${edge.id}"] path`);
+        const path = paths.get(edge.id);
         const matrix = path?.getScreenCTM();
         if (!path || !matrix || !path.getTotalLength()) {
           wrong.push(`no line ${edge.id}`);
