@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 0, "how many random histories to compare with Yjs, where that is not left to us")
+	histories = flag.Int("histories", 0, "how many random histories to compare with Yjs; 0: as many as sizetest says")
 	firstSeed = flag.Int("seed", 1, "the seed of the first history")
 )
 

@@ -91,6 +91,9 @@ func large() (size int64, hash string) {
 }
 
 func largeOutput(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it hashes hundreds of MB")
+	}
 	size, hash := large()
 	s := b.Spec(t, fmt.Sprintf("truncate -s %d large", size))
 	s.Outputs = []executor.OutputPattern{{Port: "large", Path: "large"}}
@@ -103,6 +106,9 @@ func largeOutput(t *testing.T, b *Fixture) {
 
 // largeInput is read where the command finds it, and cannot have been cut short.
 func largeInput(t *testing.T, b *Fixture) {
+	if testing.Short() {
+		t.Skip("it moves hundreds of MB")
+	}
 	size, hash := large()
 	caps, err := b.Capabilities(t.Context())
 	if err != nil {
