@@ -21,8 +21,8 @@ func serveHere(t *testing.T, args ...string) *server {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	printed, out := io.Pipe()
 	ended := make(chan int, 1)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--capacity", "vcpu=64,ramGb=256", "--runs-per-minute", "10000"}, args...)
 	go func() {
-		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--capacity", "vcpu=64,ramGb=256", "--runs-per-minute", "10000"}, args...)
 		ended <- run(console{ctx: ctx, in: strings.NewReader(""), out: out, errOut: s.log}, args)
 		out.Close()
 	}()
