@@ -122,8 +122,7 @@ func (s *server) mixedRuns(cookie string, n int) (ends []string) {
 		// What is cached is run twice with the same text.
 		definition := fmt.Sprintf(mixed[i%len(mixed)].definition, i/len(mixed)/2)
 		w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w%d","definition":%s}`, i, definition), "Cookie", cookie)["id"]
-		id, _ := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":1,"ramGb":4}}`, w), "Cookie", cookie)["runId"].(string)
-		list = append(list, id)
+		list = append(list, s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":1,"ramGb":4}}`, w)))
 	}
 	for i, id := range list {
 		if mixed[i%len(mixed)].ends != "cancelled" {

@@ -33,7 +33,7 @@ func TestTasksOnSlurmHaveTheirCodeAndEnvironment(t *testing.T) {
 		t.Helper()
 		_, cookie, _ := s.signUp("ada")
 		w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":%s}`, definition), "Cookie", cookie)["id"].(string)
-		run := s.endedFor(cookie, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+		run := s.endedFor(cookie, s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q}`, w)))
 		if run["status"] != "completed" || run["commit"] != commit || !strings.Contains(run["logs"].(string), "hello world\nworld\nof the commit\n") {
 			t.Fatalf("%v: %v at %v\n%s", run["status"], run["errorMessage"], run["commit"], run["logs"])
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // onSlurm starts a server whose tasks run on a real cluster, which sees the
@@ -36,6 +38,22 @@ func (s *server) made(cookie, id string) map[string]string {
 	return hashes
 }
 
+// beginRun starts a run as soon as the server sees its cluster: another package
+// tests what happens while it has no controller.
+func (s *server) beginRun(cookie, body string) (id string) {
+	s.t.Helper()
+	var answer map[string]any
+	if !waittest.Until(func() bool {
+		var status int
+		status, answer, _ = s.call("POST", "/api/runs", body, "Cookie", cookie)
+		id, _ = answer["runId"].(string)
+		return status != 409
+	}) || id == "" {
+		s.t.Fatalf("no run begins: %v", answer)
+	}
+	return id
+}
+
 // A server is killed while its tasks run on the cluster. They go on, the next
 // one adopts them, and each has run once.
 func TestTasksOnSlurmOutliveTheirServer(t *testing.T) {
@@ -48,7 +66,7 @@ func TestTasksOnSlurmOutliveTheirServer(t *testing.T) {
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
 		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,
 		mark+fmt.Sprintf("while [ ! -e %s/go ]; do sleep 0.05; done; echo $ITEM > o", shared), mark+"cat $INPUT_in"), "Cookie", cookie)["id"].(string)
-	id := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w), "Cookie", cookie)["runId"].(string)
+	id := s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w))
 	ran := func(task string) int {
 		text, _ := os.ReadFile(filepath.Join(shared, id+"."+task))
 		return strings.Count(string(text), "\n")
@@ -93,12 +111,7 @@ func TestATaskInSlurmsQueueIsQueuedAndFree(t *testing.T) {
 	})
 	_, cookie, _ := s.signUp("ada")
 	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","command":"echo hello"}]}}`, "Cookie", cookie)["id"].(string)
-	var id string
-	await(t, "the server to see the partition", func() bool {
-		status, data, _ := s.call("POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)
-		id, _ = data["runId"].(string)
-		return status == 202
-	})
+	id := s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q}`, w))
 	run := func() (map[string]any, string) {
 		r := s.want(200, "GET", "/api/runs/"+id, "", "Cookie", cookie)
 		nodes, _ := r["nodes"].([]any)
@@ -180,7 +193,7 @@ func TestARunIsExecutedWhereItWasAskedFor(t *testing.T) {
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"a","command":%q}]}}`,
 		fmt.Sprintf("echo begun; if [ -e %[1]s ]; then while [ ! -e %[1]s/go ]; do sleep 0.05; done; fi", shared)), "Cookie", cookie)["id"].(string)
 	begin := func(more string) string {
-		return s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":1,"ramGb":4}%s}`, w, more), "Cookie", cookie)["runId"].(string)
+		return s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":1,"ramGb":4}%s}`, w, more))
 	}
 	s.want(400, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"executor":"moon"}`, w), "Cookie", cookie)
 	names := []string{}

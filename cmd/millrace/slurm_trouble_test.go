@@ -30,7 +30,7 @@ func startGated(t *testing.T, s *server) gated {
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
 		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,
 		mark+fmt.Sprintf("while [ ! -e %[1]s/go ]; do sleep 0.05; done; echo $ITEM | tee o; touch %[1]s/$ITEM.made", g.shared), mark+"cat $INPUT_in"), "Cookie", cookie)["id"].(string)
-	g.id = s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w), "Cookie", cookie)["runId"].(string)
+	g.id = s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w))
 	await(t, "the tasks", func() bool { return g.ran("a.0")+g.ran("a.1")+g.ran("a.2") == 3 })
 	return g
 }

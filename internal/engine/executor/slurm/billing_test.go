@@ -16,8 +16,9 @@ import (
 )
 
 // silentShim is a job that claims its attempt and says nothing: the test says it. It
-// takes two seconds at least, so that Slurm tells its end from its beginning.
-const silentShim = "#!/bin/sh\n: > \"$2/claim\"\n: > \"$2/began\"\nsleep 2\nwhile [ ! -e \"$2/work/go\" ]; do sleep 0.02; done\n"
+// takes two seconds at least, so that Slurm tells its end from its beginning, and ends
+// when the test has removed its folder.
+const silentShim = "#!/bin/sh\n: > \"$2/claim\"\n: > \"$2/began\"\nsleep 2\nwhile [ -d \"$2/work\" ] && [ ! -e \"$2/work/go\" ]; do sleep 0.02; done\n"
 
 // billedTimes has a job claim other times than it took. What is billed is when the
 // server saw it run; of a job that runs and does not say so, when Slurm started it;
