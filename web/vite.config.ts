@@ -15,6 +15,23 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 800,
+    // What pages share comes in a few files, not one for each icon: every request takes
+    // its time, however small its answer.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "icons", test: /lucide-react/, priority: 2 },
+            {
+              name: "react",
+              test: /node_modules\/(react|react-dom|scheduler|use-sync-external-store|@tanstack\/(?!.*virtual)[\w-]+)\//,
+              priority: 1,
+            },
+            { name: "common", minShareCount: 5, maxModuleSize: 8000 },
+          ],
+        },
+      },
+    },
   },
   server: {
     fs: { allow: [".."] },

@@ -19,13 +19,6 @@ export interface Sample {
   url: string;
 }
 
-const graphs = import.meta.glob<unknown>("../../../examples/*/workflow.json", { import: "default" });
-const readmes = import.meta.glob<string>("../../../examples/*/README.md", { query: "?raw", import: "default" });
-
-const expected = import.meta.glob<unknown>("../../../examples/*/expect.json", { import: "default" });
-const order = import.meta.glob<string>("../../../examples/README.md", { query: "?raw", import: "default" });
-const samples = import.meta.glob<string>("../../../examples/*/inputs/*", { query: "?url", import: "default" });
-
 export const templatesQuery = queryOptions({
   queryKey: ["templates"],
   queryFn: loadTemplates,
@@ -33,25 +26,22 @@ export const templatesQuery = queryOptions({
 });
 
 export async function loadTemplates(): Promise<Template[]> {
-  const loaded = await Promise.all(
-    Object.entries(graphs).map(async ([path, load]) => {
-      const slug = path.split("/").at(-2) ?? "";
-      const beside = (name: string) => path.replace("workflow.json", name);
-      const template = readTemplate(slug, await load(), (await readmes[beside("README.md")]?.()) ?? "");
-      const outcome = await expected[beside("expect.json")]?.();
-      if (!template) return [];
-      for (const [input, names] of Object.entries(sampleNames(outcome))) {
-        const urls = await Promise.all(
-          names.map(async (name) => ({ name, url: await samples[beside(`inputs/${name}`)]?.() })),
-        );
-        template.samples[input] = urls.flatMap(({ name, url }) => (url ? [{ name, url }] : []));
-      }
-      return [template];
-    }),
-  );
+  const { graphs, readmes, outcomes, sampleUrls, list } = await import("./examples.ts");
+  const templates = Object.entries(graphs).flatMap(([path, graph]) => {
+    const slug = path.split("/").at(-2) ?? "";
+    const beside = (name: string) => path.replace("workflow.json", name);
+    const template = readTemplate(slug, graph, readmes[beside("README.md")] ?? "");
+    if (!template) return [];
+    for (const [input, names] of Object.entries(sampleNames(outcomes[beside("expect.json")]))) {
+      template.samples[input] = names.flatMap((name) => {
+        const url = sampleUrls[beside(`inputs/${name}`)];
+        return url ? [{ name, url }] : [];
+      });
+    }
+    return [template];
+  });
   // In the order in which their own list presents them.
-  const listed = (await Object.values(order)[0]?.()) ?? "";
-  return loaded.flat().toSorted((a, b) => listed.indexOf(`(${a.slug}/)`) - listed.indexOf(`(${b.slug}/)`));
+  return templates.toSorted((a, b) => list.indexOf(`(${a.slug}/)`) - list.indexOf(`(${b.slug}/)`));
 }
 
 /** readTemplate joins a definition with what its README says first. */
