@@ -263,6 +263,7 @@ const looks = [
 
 /** look has axe judge the page at both widths and in both themes, and takes its picture where somebody wants to see it. */
 export async function look(page: Page, name: string): Promise<void> {
+  await colorsChange(page, "at once");
   for (const { theme, width } of looks) {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
@@ -274,9 +275,21 @@ export async function look(page: Page, name: string): Promise<void> {
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1440, height: 900 });
   await drawn(page);
+  await colorsChange(page, "in time");
 }
 
-// drawn waits until colors have changed: a link's begin to when those around it have.
+// colorsChange says how a page goes to another theme: drawing what lies between takes
+// longer than judging what comes of it.
+function colorsChange(page: Page, how: "at once" | "in time"): Promise<void> {
+  return page.evaluate((atOnce) => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(".at-once *, .at-once ::before, .at-once ::after { transition: none !important }");
+    if (atOnce) document.adoptedStyleSheets.push(sheet);
+    document.documentElement.classList.toggle("at-once", atOnce);
+  }, how === "at once");
+}
+
+// drawn waits for what is drawn at the new size, and for what it makes move.
 function drawn(page: Page): Promise<void> {
   return page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
