@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,7 +76,31 @@ func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	// Room for all runs of a test, however small the machine; the last of two
 	// settings counts.
-	return launch(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--capacity", "vcpu=64,ramGb=256"}, args...)...))
+	cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--capacity", "vcpu=64,ramGb=256"}, args...)...)
+	if !slices.Contains(args, "--database-url") {
+		putDatabase(t, cmd)
+	}
+	return launch(t, cmd)
+}
+
+// putDatabase gives a server without a database an empty one: to make its tables takes
+// the most of a first start. The first test below has that done.
+func putDatabase(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	folder := filepath.Join(cmd.Dir, "millrace-data")
+	for i, arg := range cmd.Args {
+		if arg == "--data" {
+			folder = cmd.Args[i+1]
+		}
+	}
+	file := filepath.Join(folder, "millrace.db")
+	if _, err := os.Lstat(file); err == nil {
+		return
+	}
+	text, err := os.ReadFile(storetest.SQLite(t)) // the folder may be on another disk
+	if err := errors.Join(err, os.MkdirAll(folder, 0o700), os.WriteFile(file, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // launch runs the program that is to become a server.
@@ -194,7 +219,7 @@ func bearer(token string) string { return "Bearer " + token }
 func TestANewcomersFirstMinuteSurvivesAPowerCut(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	s := start(t, "--data", data)
+	s := launch(t, millrace(t, "serve", "--listen", "127.0.0.1:0", "--data", data))
 	s.want(200, "GET", "/api/health/ready", "")
 	token, cookie, _ := s.signUp("ada")
 	w := s.want(201, "POST", "/api/workflows", `{"name":"align"}`, "Authorization", bearer(token))

@@ -24,6 +24,7 @@ func onSlurm(t *testing.T, folder string, args ...string) *server {
 	}
 	cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--executor", "slurm", "--slurm-folder", folder, "--runs-per-minute", "1000"}, args...)...)
 	cmd.Env = append(cmd.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
+	putDatabase(t, cmd)
 	return launch(t, cmd)
 }
 
