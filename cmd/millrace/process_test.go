@@ -77,9 +77,7 @@ func start(t *testing.T, args ...string) *server {
 	// Room for all runs of a test, however small the machine; the last of two
 	// settings counts.
 	cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--capacity", "vcpu=64,ramGb=256"}, args...)...)
-	if !slices.Contains(args, "--database-url") {
-		putDatabase(t, cmd)
-	}
+	putDatabase(t, cmd)
 	return launch(t, cmd)
 }
 
@@ -87,6 +85,9 @@ func start(t *testing.T, args ...string) *server {
 // the most of a first start. The first test below has that done.
 func putDatabase(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
+	if slices.Contains(cmd.Args, "--database-url") {
+		return
+	}
 	folder := filepath.Join(cmd.Dir, "millrace-data")
 	for i, arg := range cmd.Args {
 		if arg == "--data" {
