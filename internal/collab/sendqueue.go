@@ -18,6 +18,8 @@ const (
 	sendTime   = 20 * time.Second // in which a client must take a frame
 )
 
+const closeFrame = 0x88 // how one begins
+
 var errSlow = errors.New("too much waits for this client")
 
 // sendQueue is what is written to a socket. Who has a frame writes it there
@@ -32,6 +34,7 @@ type sendQueue struct {
 	queue   [][]byte
 	size    int
 	waiting bool // a goroutine waits for the client
+	ended   bool // a close frame was put: nothing may follow it
 }
 
 // hijacker is a ResponseWriter whose connection becomes a line.
@@ -59,10 +62,15 @@ func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // put sends a frame, or has it sent as soon as the client takes it. It fails
-// when too much waits already.
+// when too much waits already. After a close frame it sends nothing: the library
+// answers a client that leaves before anybody here knows that it has left.
 func (l *sendQueue) put(frame []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return nil
+	}
+	l.ended = frame[0] == closeFrame
 	if l.waiting {
 		if len(l.queue) >= maxQueue || l.size+len(frame) > maxWaiting && len(l.queue) > 0 {
 			return errSlow

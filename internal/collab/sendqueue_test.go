@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/millrace/millrace/internal/socket"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -138,6 +141,33 @@ func TestALineKeepsOnlySoMuch(t *testing.T) {
 	}
 }
 
+// A client that leaves is answered while others still write to it: browsers
+// complain about what comes after the answer.
+func TestNothingFollowsACloseFrame(t *testing.T) {
+	client, server := net.Pipe()
+	l := &sendQueue{Conn: socket.New(server)}
+	answer := []byte{closeFrame, 2, 3, 0xe8}
+	if _, err := l.Write(answer); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.put(framed([]byte("late"))); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		waittest.Until(l.idle)
+		_ = server.Close()
+	}()
+	if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, answer) {
+		t.Errorf("%x was written, %v", got, err)
+	}
+}
+
+func (l *sendQueue) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.waiting
+}
+
 // Once a slow client has caught up, it is written to at once again.
 func TestALineRecovers(t *testing.T) {
 	client, _, l := newTestLine(t, false)
@@ -148,11 +178,7 @@ func TestALineRecovers(t *testing.T) {
 	if _, _, err := client.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !waittest.Until(func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return !l.waiting
-	}) {
+	if !waittest.Until(l.idle) {
 		t.Fatal("it never catches up")
 	}
 	if err := l.put(framed([]byte("there"))); err != nil {
