@@ -25,7 +25,7 @@ const alone = `me=%[1]s/$RUN_ID.$NODE_ID.${ITEM_INDEX:-0}; exec 9>>$me.lock; if 
 // completes, no task runs twice, events have no gap, and each is billed once.
 func TestRunsSurviveAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	rounds := sizetest.Pick(20, 50)
+	rounds := sizetest.Pick(10, 50)
 	data, shared := t.TempDir(), t.TempDir()
 	args := []string{"--data", data, "--sandbox", "none", "--runs-per-minute", "1000"}
 	s := start(t, args...)

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/git"
 	"github.com/millrace/millrace/internal/git/gittest"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // zeros is a file of so many, which takes next to nothing in a repository.
@@ -23,16 +24,16 @@ func zeros(t *testing.T, r *gittest.Repository, size int64) string {
 	return strings.TrimSpace(r.Git("hash-object", "-w", file))
 }
 
-// A file of 2 GB that was sent as a few megabytes is neither unpacked to the end nor
+// A large file, of 2 GB in continuous integration, that was sent as a few megabytes is neither unpacked to the end nor
 // held in memory, whether or not its host leaves out large files when asked.
-func TestAFileOfTwoGigabytesIsRefused(t *testing.T) {
+func TestALargeFileIsRefused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it writes 2 GB")
+		t.Skip("it writes hundreds of MB")
 	}
 	t.Parallel()
 	r := gittest.New(t)
 	r.Git("config", "pack.compression", "1")
-	r.CommitTree(rawTree(t, r, "100644", "big", zeros(t, r, 2<<30)))
+	r.CommitTree(rawTree(t, r, "100644", "big", zeros(t, r, int64(sizetest.Pick(300, 2048))<<20)))
 	address := r.Serve()
 	for _, filters := range []string{"true", "false"} {
 		r.Git("config", "uploadpack.allowFilter", filters)

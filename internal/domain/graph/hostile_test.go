@@ -24,7 +24,7 @@ const (
 // It is not parallel: it looks at the memory of the whole process.
 func TestNoDefinitionTakesMuchMemoryOrWork(t *testing.T) {
 	peak := watchHeap(t)
-	for seed := range uint64(sizetest.Pick(20, 50)) {
+	for seed := range uint64(sizetest.Pick(10, 50)) {
 		definition, parameters := graphtest.Hostile(rand.New(rand.NewPCG(seed, 12)))
 		check := func(step string, do func()) {
 			var before, after runtime.MemStats

@@ -23,7 +23,7 @@ func manyHistories() int {
 	if *histories > 0 {
 		return *histories
 	}
-	return sizetest.Pick(300, 1000)
+	return sizetest.Pick(150, 1000)
 }
 
 // TestYjsAgrees lets Yjs make random histories of several people and compares

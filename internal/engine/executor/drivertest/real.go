@@ -82,7 +82,7 @@ func manyOutputs(t *testing.T, b *Fixture) {
 // large is the size of a large file of zeros, and its SHA-256: 2 GB, where a
 // number of 32 bits ends, in continuous integration.
 func large() (size int64, hash string) {
-	size = int64(sizetest.Pick(200, 2048)) << 20
+	size = int64(sizetest.Pick(100, 2048)) << 20
 	h, zeros := sha256.New(), make([]byte, 1<<20)
 	for range size >> 20 {
 		h.Write(zeros)
