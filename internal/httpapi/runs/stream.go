@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -55,11 +56,16 @@ func (a messages) Progress(n runs.Changes, from, to events.Place, pulse live.Usa
 		m["resources"] = map[string]any{"cpuPercent": pulse.CPUPercent, "memBytes": pulse.MemBytes}
 	}
 	if k := len(n.Events); k > 0 {
-		last := n.Events[k-1]
-		m["currentStep"] = last.Message
-		if last.Node != "" {
-			m["nodeId"], m["nodeName"], m["attempt"] = last.Node, last.NodeName, last.Attempt
-			m["nodeStatus"] = nodeStatus[last.Type]
+		m["currentStep"] = n.Events[k-1].Message
+		told := n.Events[k-1]
+		for _, e := range slices.Backward(n.Events) { // a node that ended may not be what happened last
+			if state, ok := nodeStatus[e.Type]; ok {
+				told, m["nodeStatus"] = e, state
+				break
+			}
+		}
+		if told.Node != "" {
+			m["nodeId"], m["nodeName"], m["attempt"] = told.Node, told.NodeName, told.Attempt
 		}
 	}
 	return m
