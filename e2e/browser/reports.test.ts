@@ -104,7 +104,8 @@ test("nothing that a hostile report tries gets out, in a frame or by itself", as
   await free.close();
 
   for (const [at, name] of names.entries()) {
-    for (const bare of [false, true]) {
+    // Continuous integration has each of them in a frame and by itself.
+    for (const bare of process.env.CI || at === 0 ? [false, true] : [at % 2 === 0]) {
       stranger.heard.length = 0;
       pages.length = 0;
       const page = await context.newPage();
