@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -126,6 +127,50 @@ func TestAnArchiveIsThereWholeOrNotAtAll(t *testing.T) {
 				t.Errorf("%s: what was there is %q, %v", name, text, err)
 			}
 		}
+	}
+}
+
+// Who downloads again keeps an archive that has the same in it, whenever that was
+// written, and is told of one that has not.
+func TestAnArchiveThatIsThereIsCompared(t *testing.T) {
+	t.Parallel()
+	written, text, name, mode := time.Unix(1e9, 0), "hello", "a.txt", fs.FileMode(0o644)
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		z := zip.NewWriter(w)
+		h := &zip.FileHeader{Name: name, Modified: written}
+		h.SetMode(mode)
+		if file, err := z.CreateHeader(h); err == nil {
+			_, _ = io.WriteString(file, text)
+		}
+		_ = z.Close()
+	}))
+	t.Cleanup(store.Close)
+	f, path := folder(t, false)
+	fetch := func() error { return f.FetchArchive("res.zip", store.URL) }
+	if err := fetch(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(filepath.Join(path, "res.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written = written.Add(time.Hour)
+	if err := fetch(); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	for what, change := range map[string]func(){
+		"another text": func() { text = "hallo" },
+		"another name": func() { name = "b.txt" },
+		"another mode": func() { mode = 0o755 },
+	} {
+		text, name, mode = "hello", "a.txt", 0o644
+		change()
+		if err := fetch(); err == nil || !strings.Contains(err.Error(), "is there already") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(path, "res.zip")); err != nil || !bytes.Equal(got, first) || listed(t, path) != "res.zip" {
+		t.Errorf("there are %q, %v", listed(t, path), err)
 	}
 }
 
