@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,11 +21,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	ref := h.push(t, "lab/tool:1", image(t, nil, layer(t, file{name: "v", text: "1"})))
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	const nobody = "127.0.0.1:1"
 	for label, tt := range map[string]struct {
 		config images.Config
 		ref    string
@@ -34,7 +29,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}{
 		"no such tag":          {images.Config{AllowPrivate: true}, h.host + "/lab/tool:2", []string{h.host, "404", "check the name and the tag"}},
 		"no such image":        {images.Config{AllowPrivate: true}, h.host + "/lab/other", []string{"404", "check the name"}},
-		"nobody there":         {images.Config{AllowPrivate: true}, closed.Addr().String() + "/lab/tool", []string{"no registry is reachable at " + closed.Addr().String(), "refused", "sha256"}},
+		"nobody there":         {images.Config{AllowPrivate: true}, nobody + "/lab/tool", []string{"no registry is reachable at " + nobody, "refused", "sha256"}},
 		"no such host":         {images.Config{AllowPrivate: true}, "registry.invalid/lab/tool", []string{"no registry is reachable at registry.invalid", "looking up"}},
 		"a private network":    {images.Config{}, ref, []string{"private network", "--fetch-allow-private"}},
 		"not an allowed one":   {images.Config{AllowPrivate: true, Registries: []string{"quay.io", "ghcr.io"}}, ref, []string{"quay.io, ghcr.io", "--image-registries"}},
