@@ -71,7 +71,8 @@ func outputCommands(t *testing.T, s *server) {
 		typed{command: "runs outputs run_nothing", status: 1, tells: `see millrace runs list`},
 		typed{command: "files --source output", prints: `^n.csv +output +2 B `},
 		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir.zip$`},
-		typed{command: "files download dir --to ${DIR}/one", status: 1, tells: `dir.zip is there already: --force replaces it`},
+		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir.zip$`},
+		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/dir.zip$\n^${DIR}/all/n.csv$"},
 		typed{command: "files download dir --to ${DIR}/one --force", prints: `dir.zip`},
 	)
 	for name, want := range map[string]string{"all/2-a": "3\n", "all/n.csv": "5\n", "some/n.csv": "5\n"} {
