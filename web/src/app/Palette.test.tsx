@@ -53,3 +53,29 @@ test("the server is asked when typing pauses, and for the last words only", asyn
   expect(asked.map((request) => request.signal.aborted)).toEqual([true, false]);
   expect(failed).not.toHaveBeenCalled();
 });
+
+test("what the server has found stays while one types on, and in its place when it changes", async () => {
+  let status = "running";
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const runs = [{ id: "run_1", name: "a run of it", workflowName: "Variants", status }];
+    return Response.json({ success: true, data: new URL(request.url).pathname === "/api/runs" ? runs : [] });
+  });
+  const client = new QueryClient();
+  render(
+    <QueryClientProvider client={client}>
+      <Palette onClose={() => {}} />
+    </QueryClientProvider>,
+  );
+  for (const text of ["quok", "quokka", "quok"]) {
+    type(text);
+    await wait(300);
+    await vi.waitFor(() => screen.getByRole("option", { name: /a run of it · running/ }));
+  }
+  const moved = vi.fn();
+  new MutationObserver(moved).observe(screen.getByRole("listbox"), { childList: true, subtree: true });
+  status = "completed";
+  await act(() => client.invalidateQueries({ queryKey: ["runs"] }));
+  await vi.waitFor(() => screen.getByRole("option", { name: /a run of it · completed/ }));
+  await wait(300);
+  expect(moved).not.toHaveBeenCalled();
+});

@@ -48,7 +48,7 @@ function useFound(words: string) {
   const files = useQuery({ ...filesQuery, enabled });
   const papers = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")), enabled });
   return {
-    runs: enabled ? (runs.data ?? []).slice(0, most) : null,
+    runs: enabled ? (runs.isPlaceholderData ? [] : (runs.data ?? [])).slice(0, most) : null,
     steps: enabled ? (steps.data ?? []) : [],
     files: enabled ? (files.data ?? []).filter((file) => has(file.name)).slice(0, most) : [],
     papers: enabled ? (papers.data ?? []).filter((paper) => has(paper.title, paper.doi)).slice(0, most) : [],
@@ -64,6 +64,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const words = useSettled(typed.trim());
   const found = useFound(words);
   const runs = found.runs ?? client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
+  // The words are in the keys of the groups below, since a row keeps the keywords that it began with.
   const act = (action: () => void) => () => {
     onClose();
     action();
@@ -131,12 +132,12 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           </Command.Group>
         )}
         {runs.length > 0 && (
-          <Command.Group heading="Runs" className={group}>
+          <Command.Group key={`runs ${words}`} heading="Runs" className={group}>
             {runs.map((run) => (
               <Command.Item
                 key={run.id}
-                value={`${run.workflowName} ${run.status} ${run.id}`}
-                keywords={found.runs ? [typed] : []} // the server found it, by whatever
+                value={`run ${run.id}`} // without its status: rows that are sorted anew lose the click that is under way
+                keywords={[run.workflowName, run.name ?? "", run.status, ...(found.runs ? [typed] : [])]} // the server found it, by whatever
                 className={row}
                 onSelect={act(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
               >
@@ -146,7 +147,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           </Command.Group>
         )}
         {found.steps.length > 0 && (
-          <Command.Group heading="Steps" className={group}>
+          <Command.Group key={`steps ${words}`} heading="Steps" className={group}>
             {found.steps.map((step) => (
               <Command.Item
                 key={`${step.workflowId} ${step.nodeId}`}
@@ -168,7 +169,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           </Command.Group>
         )}
         {found.files.length > 0 && (
-          <Command.Group heading="Files" className={group}>
+          <Command.Group key={`files ${words}`} heading="Files" className={group}>
             {found.files.map((file) => (
               <Command.Item
                 key={file.key}
@@ -183,7 +184,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           </Command.Group>
         )}
         {found.papers.length > 0 && (
-          <Command.Group heading="Papers" className={group}>
+          <Command.Group key={`papers ${words}`} heading="Papers" className={group}>
             {found.papers.map((paper) => (
               <Command.Item
                 key={paper.analysisId}
