@@ -24,8 +24,9 @@ func zeros(t *testing.T, r *gittest.Repository, size int64) string {
 	return strings.TrimSpace(r.Git("hash-object", "-w", file))
 }
 
-// A large file, of 2 GB in continuous integration, that was sent as a few megabytes is neither unpacked to the end nor
-// held in memory, whether or not its host leaves out large files when asked.
+// A large file that was sent as a few megabytes is neither unpacked to the end nor
+// held in memory, whether or not its host leaves out large files when asked. It has
+// 2 GB in continuous integration.
 func TestALargeFileIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it writes hundreds of MB")

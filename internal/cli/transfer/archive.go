@@ -74,7 +74,8 @@ func (d *Folder) archiveSum(name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := io.Copy(sum, content); err != nil {
+		_, err = io.Copy(sum, content)
+		if err = errors.Join(err, content.Close()); err != nil {
 			return "", err
 		}
 	}

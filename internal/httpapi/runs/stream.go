@@ -56,16 +56,16 @@ func (a messages) Progress(n runs.Changes, from, to events.Place, pulse live.Usa
 		m["resources"] = map[string]any{"cpuPercent": pulse.CPUPercent, "memBytes": pulse.MemBytes}
 	}
 	if k := len(n.Events); k > 0 {
-		m["currentStep"] = n.Events[k-1].Message
-		told := n.Events[k-1]
+		last := n.Events[k-1]
+		m["currentStep"] = last.Message
 		for _, e := range slices.Backward(n.Events) { // a node that ended may not be what happened last
 			if state, ok := nodeStatus[e.Type]; ok {
-				told, m["nodeStatus"] = e, state
+				last, m["nodeStatus"] = e, state
 				break
 			}
 		}
-		if told.Node != "" {
-			m["nodeId"], m["nodeName"], m["attempt"] = told.Node, told.NodeName, told.Attempt
+		if last.Node != "" {
+			m["nodeId"], m["nodeName"], m["attempt"] = last.Node, last.NodeName, last.Attempt
 		}
 	}
 	return m

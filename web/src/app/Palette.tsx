@@ -64,11 +64,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const words = useSettled(typed.trim());
   const found = useFound(words);
   const runs = found.runs ?? client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
-  // The words are in the keys of the groups below, since a row keeps the keywords that it began with.
   const act = (action: () => void) => () => {
     onClose();
     action();
   };
+  // The words are in the keys of groups, since a row keeps the keywords that it began with.
   return (
     <Command.Dialog
       open

@@ -146,7 +146,7 @@ func TestTheLocalDriverIsADriver(t *testing.T) {
 		drivertest.RunReal(t, boxed)
 	})
 	if testing.Short() {
-		t.Log("without a sandbox it is not held to them in a short test")
+		t.Log("without a sandbox and without groups it is not held to them in a short test")
 		return
 	}
 	t.Run("without a sandbox", func(t *testing.T) {
