@@ -3,7 +3,7 @@
 
 STATICCHECK_VERSION := v0.8.2
 GOFUMPT_VERSION     := v0.12.0
-FUZZTIME            ?= 30s
+FUZZTIME            ?= 1m
 
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS       := $(CURDIR)/.cache/bin
@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race ci test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,11 +84,14 @@ release: web ## Write programs for Linux and macOS to bin/release, with SBOM, ch
 	VERSION=$(VERSION) scripts/make-release bin/release
 
 test-deploy: setup-test image deb ## Test what is deployed: images and packages that run, the compose file, the chart, alerts
-	go -C tools/rules test -count=1 ./...
-	MILLRACE_TEST_PROGRAM=$(CURDIR)/bin/programs/millrace-linux-$(shell go env GOARCH) scripts/with-postgres scripts/with-s3 scripts/with-caddy go -C tools/deploy test -count=1 ./...
-	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
-	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' go test -vet=off -count=1 -run TestThePackageComesAndGoes ./deploy
-	scripts/with-postgres scripts/with-s3 scripts/with-earlier go test -vet=off -count=1 -run TestARollingUpgrade ./cmd/millrace
+	@scripts/skipped $(MAKE) -j1 --no-print-directory deployments
+
+deployments:
+	go run ./tools/gotest -C tools/rules -count=1 ./...
+	MILLRACE_TEST_PROGRAM=$(CURDIR)/bin/programs/millrace-linux-$(shell go env GOARCH) scripts/with-postgres scripts/with-s3 scripts/with-caddy go run ./tools/gotest -C tools/deploy -count=1 ./...
+	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images $(GOTEST) -count=1 -run TestTheImageServes ./tools/image
+	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' $(GOTEST) -count=1 -run TestThePackageComesAndGoes ./deploy
+	scripts/with-postgres scripts/with-s3 scripts/with-earlier $(GOTEST) -count=1 -run TestARollingUpgrade ./cmd/millrace
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check
@@ -99,35 +102,48 @@ browser: build ## Test the web app in Chromium against the real server
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
 
-# vet has looked at all of it already. Three packages at a time on two cores:
-# the tests of processes and clusters mostly wait. Without symbols, programs of tests
-# are linked in half the time.
-GO_TEST = scripts/in-memory $(SERVICES) go test -vet=off -ldflags=-s -p 3 -timeout 25m
+# Runs tests and notes what it skips. vet has looked at all of it already. Without
+# symbols, programs of tests are linked in half the time.
+GOTEST = go run ./tools/gotest -vet=off -ldflags=-s
+
+# Three packages at a time on two cores: the tests of processes and clusters mostly wait.
+GO_TEST = scripts/skipped scripts/in-memory $(SERVICES) $(GOTEST) -p 3 -timeout 25m
 RACED   = $$(go list ./... | grep -vE '$(WITHOUT_RACES)')
 UNRACED = $$(go list ./... | grep -E '$(WITHOUT_RACES)')
 
-test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL
+test: setup-test format vet lint tidy web-check shim ## Test everything with real PostgreSQL, S3, Slurm and Chromium
+	@scripts/skipped $(MAKE) -j1 --no-print-directory go-tests client-tests
+
+# Each package once, with the race detector where it can find something, and
+# everything that takes longer than somebody waits: full sizes, kill loops,
+# clusters, deployments, Nextflow and fuzzing.
+test-all: export MILLRACE_TEST_ALL := 1
+test-all: setup-test verify format vet lint web-check ## Test everything at full size, with the race detector, on real clusters; takes hours
+	@scripts/skipped $(MAKE) -j1 --no-print-directory race unraced client-tests test-nextflow test-engines test-deploy attack chaos fuzz
+
+go-tests:
 	$(GO_TEST) ./...
+
+unraced:
+	$(GO_TEST) $(UNRACED)
+
+client-tests:
 	$(MAKE) --no-print-directory -j2 -Oline browser contract test-python
 
 race: setup-test shim ## Run what starts goroutines with the race detector
 	$(GO_TEST) $(RACE) $(RACED)
 
-# As make test, but each package once, with the race detector where it can find something.
-ci: setup-test format vet lint tidy web-check race ## Run what continuous integration runs
-	$(GO_TEST) $(UNRACED)
-	$(MAKE) --no-print-directory -j2 -Oline browser contract test-python
-
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
 
-test-nextflow: shim ## Launch a pipeline with the real Nextflow; fetching that takes a minute the first time
+test-nextflow: build ## Launch a pipeline with the real Nextflow, and have it report as the docs and the app say; fetching it takes a minute the first time
 	scripts/setup nextflow
-	scripts/with-nextflow go test -vet=off -count=1 -timeout 10m -run TestARealNextflow ./cmd/millrace
+	scripts/skipped scripts/with-nextflow $(GOTEST) -count=1 -timeout 10m -run TestARealNextflow ./cmd/millrace
+	scripts/in-memory scripts/with-nextflow npm run --prefix web --silent browser -- pipelines -t 'lines of the page'
 
 test-engines: shim ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
-	scripts/test-engines
+	scripts/skipped scripts/test-engines
 
 # All runs of the mixture, where make test and make test-engines have some of them.
 MIXED ?= 300
@@ -135,16 +151,16 @@ MIXED ?= 300
 test-same: shim ## Run 300 mixed runs and the examples here, on Slurm and on Kubernetes, and compare what they make; takes a quarter of an hour
 	scripts/setup engines
 	go list -deps -test ./cmd/millrace >/dev/null
-	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/with-kubernetes scripts/with-slurm go test -vet=off -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace
+	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/skipped scripts/with-kubernetes scripts/with-slurm $(GOTEST) -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
-	scripts/with-postgres scripts/with-uv scripts/attack
+	scripts/skipped scripts/with-postgres scripts/with-uv scripts/attack
 
-chaos: setup-test shim ## Stop, kill and cut off three servers and two workers in the middle of runs; takes half an hour
-	MILLRACE_TEST_CHAOS=1 scripts/with-postgres scripts/with-s3 go test ./cmd/millrace ./internal/store -run 'TestACluster|TestTeamsGetEqualShares|TestRunsThatFillTheMachine|TestDeletingThousands' -v -timeout 90m
+chaos: setup-test shim ## Stop, kill and cut off servers and workers in the middle of runs, and fill their disks; takes an hour
+	MILLRACE_TEST_CHAOS=1 scripts/skipped scripts/with-postgres scripts/with-s3 scripts/with-slurm $(GOTEST) ./cmd/millrace ./internal/store -run 'TestACluster|TestTeamsGetEqualShares|TestRunsThatFillTheMachine|TestARunCannotFillTheDisk|TestDeletingThousands' -v -timeout 90m
 
 check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, short tests on SQLite
-	MILLRACE_TEST_POSTGRES= scripts/in-memory go test -vet=off -short -p 3 -ldflags=-s ./...
+	MILLRACE_TEST_POSTGRES= scripts/skipped scripts/in-memory $(GOTEST) -short -p 3 ./...
 
 verify: tidy ## Fail when generated files or go.mod are not current
 	@scripts/verify
@@ -165,7 +181,7 @@ fmt: $(GOFUMPT) ## Format the Go files
 	@$(GO_FILES) | xargs -r $(GOFUMPT) -w
 	@$(GO_FILES) | xargs -r $(GOFUMPT) -w
 
-fuzz: ## Run each fuzz target for FUZZTIME (30s)
+fuzz: ## Run each fuzz target for FUZZTIME (1m)
 	scripts/fuzz $(FUZZTIME)
 
 clean: ## Remove what was built, tools and peers too; the data folder stays

@@ -117,6 +117,7 @@ POST /api/operator/mail/test
 GET POST /api/me/filters
 GET /api/favorites
 PUT DELETE /api/favorites/{id}
+GET /api/where/{id}
 POST /api/workflows/rename-folder
 GET /api/workflows/steps
 GET /api/operator/workers

@@ -1045,6 +1045,12 @@ type AuditEntry struct {
 	// Target What it was done to.
 	Target *string `json:"target"`
 
+	// TargetExists Whether the team still has the target. False where the target has no name.
+	TargetExists bool `json:"targetExists"`
+
+	// TargetName What the target was called when it was done, such as `#12 of Trim and align`. Null where it has no name. In entries of earlier versions, which did not record it: what the target is called at present.
+	TargetName *string `json:"targetName"`
+
 	// Via `session`, or the id of the token or app that the actor used.
 	Via *string `json:"via"`
 }
@@ -1142,6 +1148,9 @@ type ClusterJob struct {
 
 // CollabInvite defines model for CollabInvite.
 type CollabInvite struct {
+	// AllowResults Whether its guests get a link to the results of each run they start.
+	AllowResults bool `json:"allowResults"`
+
 	// AllowSecrets Whether its guests may use the team's secrets.
 	AllowSecrets bool `json:"allowSecrets"`
 	CreatedAt    Time `json:"createdAt"`
@@ -1321,6 +1330,9 @@ type CreatedAPIToken struct {
 
 // CreatedCollabInvite defines model for CreatedCollabInvite.
 type CreatedCollabInvite struct {
+	// AllowResults Whether its guests get a link to the results of each run they start.
+	AllowResults bool `json:"allowResults"`
+
 	// AllowSecrets Whether its guests may use the team's secrets.
 	AllowSecrets bool `json:"allowSecrets"`
 	CreatedAt    Time `json:"createdAt"`
@@ -1361,7 +1373,10 @@ type CreatedResultLink struct {
 	ExpiresAt      Time   `json:"expiresAt"`
 	ExpiresInHours int    `json:"expiresInHours"`
 	ID             string `json:"id"`
-	LastUsedAt     *Time  `json:"lastUsedAt"`
+
+	// InviteID The share link of the guest who started the run and got this link; null where a member made it.
+	InviteID   *string `json:"inviteId"`
+	LastUsedAt *Time   `json:"lastUsedAt"`
 
 	// Link Ready to share; the token is in its fragment.
 	Link       string   `json:"link"`
@@ -1427,6 +1442,7 @@ type CreatedWebhook struct {
 	// Format Who reads the messages.
 	Format WebhookFormat `json:"format"`
 	ID     string        `json:"id"`
+	Paused *WebhookPause `json:"paused"`
 
 	// Secret Signs the messages; shown this once.
 	Secret string `json:"secret"`
@@ -1520,8 +1536,23 @@ type DeletedRun struct {
 
 // Detail One thing wrong with what was sent.
 type Detail struct {
+	// Code Of a definition: the kind of problem, such as `no_such_input`.
+	Code string `json:"code,omitempty"`
+
+	// Edge Of a definition: the id of the line that has the problem.
+	Edge string `json:"edge,omitempty"`
+
+	// Field Of a definition: the field of the step, or of the definition, such as `inputs.reads`.
+	Field string `json:"field,omitempty"`
+
+	// Fix A change of a definition that solves a problem.
+	Fix *Fix `json:"fix,omitempty"`
+
 	// Message What is wrong there.
 	Message string `json:"message"`
+
+	// Node Of a definition: the id of the step that has the problem.
+	Node string `json:"node,omitempty"`
 
 	// Path Where, such as `nodes[2].inputs.reads`. Empty for the whole body.
 	Path string `json:"path"`
@@ -1568,6 +1599,15 @@ type Directory struct {
 
 // Edge With handles it carries files, without them it only orders.
 type Edge = json.RawMessage
+
+// Edit One field of a definition and what it becomes.
+type Edit struct {
+	// Path Which field. Steps and lines are named by their ids: `nodes.trim.command`, `edges.e1`.
+	Path string `json:"path"`
+
+	// Value The value of the field; null removes it.
+	Value any `json:"value"`
+}
 
 // Email An e-mail address; case is ignored.
 type Email = string
@@ -1859,6 +1899,14 @@ type FinishUpload struct {
 	Sha256 *string `json:"sha256,omitempty"`
 }
 
+// Fix A change of a definition that solves a problem.
+type Fix struct {
+	Edits []Edit `json:"edits"`
+
+	// Label What it does, such as `Create the input "reads"`.
+	Label string `json:"label"`
+}
+
 // Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
 type Folder = string
 
@@ -1923,6 +1971,17 @@ type Guest struct {
 	Color string `json:"color"`
 	ID    string `json:"id"`
 	Name  string `json:"name"`
+}
+
+// GuestResultLink The link to the results of a run that a guest started, where the share link has `allowResults`: how the run goes, the graph and the outputs. It works for 168 hours, or until the share link is revoked.
+type GuestResultLink struct {
+	ExpiresAt Time `json:"expiresAt"`
+
+	// Link The token is in its fragment.
+	Link string `json:"link"`
+
+	// Token Shown this once, for `POST /api/results`.
+	Token string `json:"token"`
 }
 
 // Health defines model for Health.
@@ -2040,6 +2099,9 @@ type Joined struct {
 	// Room `{teamId}_{workflowId}`.
 	Room      string `json:"room"`
 	RoomToken string `json:"roomToken"`
+
+	// RunSizes Only for an editor: the sizes that the server has for runs.
+	RunSizes *RunSizes `json:"runSizes,omitempty"`
 
 	// RunToken Only for an editor: a bearer token of this guest's own for starting runs.
 	RunToken *string        `json:"runToken,omitempty"`
@@ -2231,6 +2293,9 @@ type NewBudget struct {
 
 // NewCollabInvite defines model for NewCollabInvite.
 type NewCollabInvite struct {
+	// AllowResults Gives guests who edit a link to the results of each run they start. It works for 168 hours, or until the share link is revoked.
+	AllowResults *bool `json:"allowResults,omitempty"`
+
 	// AllowSecrets Lets guests who edit change nodes that use the team's secrets, and run them: whoever has the link can then read those secrets.
 	AllowSecrets   *bool `json:"allowSecrets,omitempty"`
 	ExpiresInHours *int  `json:"expiresInHours,omitempty"`
@@ -2809,8 +2874,11 @@ type Output struct {
 
 	// ReportURL Where an HTML file opens with its scripts, in an origin of its own without network; null for others. Works as long as `url`.
 	ReportURL *string `json:"reportUrl"`
-	Sha256    string  `json:"sha256"`
-	Size      int64   `json:"size"`
+
+	// Result Whether it is a result of its run: the workflow declares it or, where it declares no outputs, no other step reads the files of the step that made it. Absent in the list of one step's items.
+	Result *bool  `json:"result,omitempty"`
+	Sha256 string `json:"sha256"`
+	Size   int64  `json:"size"`
 
 	// URL Works for about 15 minutes.
 	URL string `json:"url"`
@@ -2950,16 +3018,37 @@ type PresignedUpload struct {
 	URL string `json:"url"`
 }
 
-// Problem Something that keeps a definition from running.
+// Problem Something that is wrong with a definition.
 type Problem struct {
+	// Code The kind of problem, such as `no_such_input` or `no_command`.
+	Code string `json:"code"`
+
+	// Edge The id of the line that has the problem; null when it is no line.
+	Edge *string `json:"edge"`
+
+	// Field The field of the step, or of the definition, such as `inputs.reads`. For a line it is the path.
+	Field string `json:"field"`
+
+	// Fix A change that solves the problem; null when none is known.
+	Fix *Fix `json:"fix"`
+
+	// Message What is wrong there.
 	Message string `json:"message"`
-	Path    string `json:"path"`
+
+	// Node The id of the step that has the problem, or that the line with the problem leads to; null when it is the definition itself.
+	Node *string `json:"node"`
+
+	// Path Where, such as `nodes[2].inputs.reads`.
+	Path string `json:"path"`
 }
 
 // Problems defines model for Problems.
 type Problems struct {
 	// Problems Empty for a definition that can run.
 	Problems []Problem `json:"problems"`
+
+	// Warnings What is probably a mistake but does not keep the definition from running, such as a required input that no step uses.
+	Warnings []Problem `json:"warnings"`
 }
 
 // Readiness defines model for Readiness.
@@ -3262,15 +3351,18 @@ type ResultLink struct {
 	CreatedAt Time `json:"createdAt"`
 
 	// CreatedBy Somebody, as others see them.
-	CreatedBy      Person   `json:"createdBy"`
-	ExpiresAt      Time     `json:"expiresAt"`
-	ExpiresInHours int      `json:"expiresInHours"`
-	ID             string   `json:"id"`
-	LastUsedAt     *Time    `json:"lastUsedAt"`
-	Parameters     []string `json:"parameters"`
-	RevokedAt      *Time    `json:"revokedAt"`
-	RunID          string   `json:"runId"`
-	Status         string   `json:"status"`
+	CreatedBy      Person `json:"createdBy"`
+	ExpiresAt      Time   `json:"expiresAt"`
+	ExpiresInHours int    `json:"expiresInHours"`
+	ID             string `json:"id"`
+
+	// InviteID The share link of the guest who started the run and got this link; null where a member made it.
+	InviteID   *string  `json:"inviteId"`
+	LastUsedAt *Time    `json:"lastUsedAt"`
+	Parameters []string `json:"parameters"`
+	RevokedAt  *Time    `json:"revokedAt"`
+	RunID      string   `json:"runId"`
+	Status     string   `json:"status"`
 
 	// TokenHint The token's last four characters.
 	TokenHint string `json:"tokenHint"`
@@ -3281,6 +3373,8 @@ type ResultLink struct {
 
 // ResultsRequest defines model for ResultsRequest.
 type ResultsRequest struct {
+	// Again For a page that is already open and reads what is new: this counts no view.
+	Again *bool  `json:"again,omitempty"`
 	Token string `json:"token"`
 }
 
@@ -3300,12 +3394,27 @@ type RetryPreview struct {
 	Nodes []RetryPreviewNode `json:"nodes"`
 }
 
+// RetryPreviewItems defines model for RetryPreviewItems.
+type RetryPreviewItems struct {
+	// Failed Items that failed in this run; they are among those that run.
+	Failed int `json:"failed"`
+
+	// Reused Items whose results are taken from this run.
+	Reused int `json:"reused"`
+
+	// Run Items that run.
+	Run int `json:"run"`
+}
+
 // RetryPreviewNode defines model for RetryPreviewNode.
 type RetryPreviewNode struct {
 	// Expect `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
 	Expect RetryPreviewNodeExpect `json:"expect"`
 	ID     string                 `json:"id"`
-	Name   string                 `json:"name"`
+
+	// Items The items of a scattered node; null for any other, and where its items may differ.
+	Items *RetryPreviewItems `json:"items"`
+	Name  string             `json:"name"`
 
 	// Reason Why it is not simply reused; empty if it is.
 	Reason string `json:"reason"`
@@ -3590,13 +3699,20 @@ type RunLogs struct {
 	EOF bool `json:"eof"`
 
 	// Marks When, and on which stream, the text was written; of a node's log only. A mark holds until the next.
-	Marks      []LogMark `json:"marks,omitempty"`
-	NextOffset int64     `json:"nextOffset"`
+	Marks []LogMark `json:"marks,omitempty"`
+
+	// Missing How many bytes before nextOffset are not kept. Absent where nothing is missing.
+	Missing *int64 `json:"missing,omitempty"`
+
+	// NextOffset Where the next page starts. It is behind what is missing of a log that was too long; the text then ends with a line that says so.
+	NextOffset int64 `json:"nextOffset"`
 
 	// Offset Where the text starts. Offsets are bytes.
-	Offset int64  `json:"offset"`
-	Size   int64  `json:"size"`
-	Text   string `json:"text"`
+	Offset int64 `json:"offset"`
+
+	// Size Of the whole log so far, with what is missing.
+	Size int64  `json:"size"`
+	Text string `json:"text"`
 }
 
 // RunMessage One frame of a run's stream. Which fields are there depends on the type; `progress` may carry more than is listed.
@@ -3724,6 +3840,15 @@ type RunRow struct {
 	WorkflowID       string   `json:"workflowId"`
 	WorkflowName     string   `json:"workflowName"`
 	WorkflowRevision int      `json:"workflowRevision"`
+}
+
+// RunSizes Only for an editor: the sizes that the server has for runs.
+type RunSizes struct {
+	// Capacities The capacity of each executor. A run that is larger than all of them gets the whole machine. Empty where nothing is known at the moment.
+	Capacities []Compute `json:"capacities"`
+
+	// Gpu Whether a run can have a GPU.
+	Gpu bool `json:"gpu"`
 }
 
 // RunStatus The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
@@ -4002,7 +4127,10 @@ type SharedResults struct {
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters Parameters `json:"parameters"`
-	StartedAt  *Time      `json:"startedAt"`
+
+	// SharedBy The name of the person who created the link; null where that is an e-mail address.
+	SharedBy  *string `json:"sharedBy"`
+	StartedAt *Time   `json:"startedAt"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status       RunStatus `json:"status"`
@@ -4149,7 +4277,9 @@ type StartedByType string
 
 // StartedRun defines model for StartedRun.
 type StartedRun struct {
-	RunID string `json:"runId"`
+	// ResultLink The link to the results of a run that a guest started, where the share link has `allowResults`: how the run goes, the graph and the outputs. It works for 168 hours, or until the share link is revoked.
+	ResultLink *GuestResultLink `json:"resultLink,omitempty"`
+	RunID      string           `json:"runId"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
@@ -4165,7 +4295,9 @@ type StartedSweep struct {
 type StorageUse struct {
 	// LimitBytes Null where storage is metered instead of capped.
 	LimitBytes *int64 `json:"limitBytes"`
-	UsedBytes  int64  `json:"usedBytes"`
+
+	// UsedBytes Files, and what definitions take beyond 64 MB.
+	UsedBytes int64 `json:"usedBytes"`
 }
 
 // Succeeded Always true on success.
@@ -4518,6 +4650,7 @@ type Webhook struct {
 	// Format Who reads the messages.
 	Format WebhookFormat `json:"format"`
 	ID     string        `json:"id"`
+	Paused *WebhookPause `json:"paused"`
 
 	// Template How messages are written; null: as the format has it.
 	Template  *string `json:"template"`
@@ -4568,6 +4701,14 @@ type WebhookEdit struct {
 // WebhookFormat Who reads the messages.
 type WebhookFormat string
 
+// WebhookPause Why nothing is sent for a while. Switching the webhook on, or a test that is answered, ends the pause.
+type WebhookPause struct {
+	// Code `webhook_slow`: the address did not answer in time, several times in a row.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Until   Time   `json:"until"`
+}
+
 // WebhookPreview defines model for WebhookPreview.
 type WebhookPreview struct {
 	// Body What would be posted.
@@ -4587,6 +4728,13 @@ type WebhookPreviewRequest struct {
 // WebhookReceived defines model for WebhookReceived.
 type WebhookReceived struct {
 	Received bool `json:"received"`
+}
+
+// Where defines model for Where.
+type Where struct {
+	// Path The path of its page in the app, such as `/runs/run_0199a4`.
+	Path   string `json:"path"`
+	TeamID string `json:"teamId"`
 }
 
 // Workflow defines model for Workflow.
@@ -5041,6 +5189,18 @@ type GetFeaturesParams struct {
 
 // ListFilesParams defines parameters for ListFiles.
 type ListFilesParams struct {
+	// Q Only files whose names have all of these words somewhere in them. Capitals and accents do not matter.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Source Only files that were uploaded, or that runs made.
+	Source *FileSource `form:"source,omitempty" json:"source,omitempty"`
+
+	// Directory Only folders, or only files.
+	Directory *bool `form:"directory,omitempty" json:"directory,omitempty"`
+
+	// Key Only files with these keys.
+	Key []string `form:"key,omitempty" json:"key,omitempty"`
+
 	// Limit How many to give.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -5702,8 +5862,17 @@ type TestWebhookParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// WhereParams defines parameters for Where.
+type WhereParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListWorkflowsParams defines parameters for ListWorkflows.
 type ListWorkflowsParams struct {
+	// Q Only workflows whose names have all of these words somewhere in them. Capitals and accents do not matter.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
 	// Limit How many to give.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -293,7 +294,7 @@ func TestTextsAreAsLongAsThePageSays(t *testing.T) {
 					objects[heading][field] = value
 				}
 				return slices.ContainsFunc(problems(t, definition), func(p graph.Problem) bool {
-					return p.Message == fmt.Sprintf("is longer than %d bytes", limit)
+					return strings.HasSuffix(p.Message, fmt.Sprintf("is longer than %d bytes", limit))
 				})
 			}
 			if refused(limit) || !refused(limit+1) {
@@ -303,5 +304,26 @@ func TestTextsAreAsLongAsThePageSays(t *testing.T) {
 	}
 	if tried < 8 {
 		t.Errorf("only %d bounds were tried", tried)
+	}
+}
+
+// Every code of a problem is in docs/workflows.md.
+func TestEveryProblemCodeIsExplained(t *testing.T) {
+	source, err := os.ReadFile("../internal/domain/graph/problems.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "([a-z_]+)"$`).FindAllSubmatch(source, -1)
+	if len(codes) < 25 {
+		t.Fatalf("found only %d codes", len(codes))
+	}
+	page, err := docs.Files.ReadFile("workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range codes {
+		if !strings.Contains(string(page), "`"+string(code[1])+"`") {
+			t.Errorf("docs/workflows.md does not explain %s", code[1])
+		}
 	}
 }

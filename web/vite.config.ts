@@ -21,13 +21,15 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: "icons", test: /lucide-react/, priority: 2 },
+            { name: "icons", test: /lucide-react/, minShareCount: 2, priority: 3 },
             {
               name: "react",
               test: /node_modules\/(react|react-dom|scheduler|use-sync-external-store|@tanstack\/(?!.*virtual)[\w-]+)\//,
-              priority: 1,
+              priority: 2,
             },
-            { name: "common", minShareCount: 5, maxModuleSize: 8000 },
+            // The first page has neither files nor forms of runs.
+            { name: "common", test: /^(?!.*src\/(files|runs)\/)/, minShareCount: 5, maxModuleSize: 8000, priority: 1 },
+            { name: "inputs", minShareCount: 5, maxModuleSize: 8000 },
           ],
         },
       },

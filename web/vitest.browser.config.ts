@@ -20,6 +20,7 @@ export default defineConfig({
     environment: "node",
     testTimeout: 600_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 90_000 } },
     isolate: false, // they share nothing but the code
     maxWorkers: 3, // each file has a server and a browser of its own, and waits for them
   },

@@ -10,6 +10,7 @@ export default mergeConfig(
       include: ["src/**/*.test.{ts,tsx}"],
       setupFiles: ["src/app/test-setup.ts"],
       testTimeout: 30_000,
+      expect: { poll: { timeout: 20_000 } }, // a busy machine is slow, not broken
     },
   }),
 );

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/millrace/millrace/cmd/millrace/operate"
 	"github.com/millrace/millrace/internal/audit"
@@ -87,7 +86,7 @@ func (c *userCreate) Run(w console) error {
 	return c.Beside(w.ctx, func(db *store.DB) error {
 		system := builtin.New(builtin.Options{
 			Stores: db.Identity(), Passwords: builtin.NewPasswords(), Origins: []string{"admin"},
-			FirstPlan: string(credits.Free), Now: time.Now,
+			FirstPlan: string(credits.Free), Now: db.Now,
 		})
 		u, err := system.Accounts.Create(w.ctx, builtin.SignUp{Email: c.Email, Password: password, Name: c.Name})
 		if err != nil {
@@ -141,7 +140,7 @@ type userDisable struct {
 func (c *userDisable) Run(w console) error {
 	w = w.audited("operator.account_disabled", audit.Installation, c.Email)
 	return c.Beside(w.ctx, func(db *store.DB) error {
-		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), time.Now())
+		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), db.Now())
 	})
 }
 
@@ -171,7 +170,7 @@ func (c *userSetOperator) Run(w console) error {
 	}
 	w = w.audited(action, audit.Installation, c.Email)
 	return c.Beside(w.ctx, func(db *store.DB) error {
-		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, c.Force, time.Now()); err != nil {
+		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, c.Force, db.Now()); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w.out, says, c.Email)
@@ -230,7 +229,7 @@ func (c *teamSetPlan) Run(w console) error {
 	if err != nil {
 		return err
 	}
-	err = db.SetPlan(w.ctx, ids.Team(c.Team), credits.Plan(c.Plan), time.Now())
+	err = db.SetPlan(w.ctx, ids.Team(c.Team), credits.Plan(c.Plan), db.Now())
 	if err == nil {
 		_, err = fmt.Fprintf(w.out, "%s is on plan %s\n", c.Team, c.Plan)
 	}
@@ -272,7 +271,7 @@ func (c *teamGrant) Run(w console) error {
 		if err := operate.Service(db).Grant(w.ctx, g); err != nil {
 			return err
 		}
-		b, err := db.Balance(w.ctx, g.Team, time.Now())
+		b, err := db.Balance(w.ctx, g.Team, db.Now())
 		if err != nil {
 			return err
 		}

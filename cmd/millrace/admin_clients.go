@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -27,11 +26,12 @@ type clientAdd struct {
 // Run registers a public client: it has no secret to keep.
 func (c *clientAdd) Run(w console) error {
 	w = w.audited("operator.client_added", audit.Installation, c.ID)
-	client := builtin.Client{ID: c.ID, Name: strings.TrimSpace(c.Name), RedirectURIs: c.Redirect, CreatedAt: time.Now()}
+	client := builtin.Client{ID: c.ID, Name: strings.TrimSpace(c.Name), RedirectURIs: c.Redirect}
 	if err := builtin.CheckClient(client); err != nil {
 		return err
 	}
 	return c.Beside(w.ctx, func(db *store.DB) error {
+		client.CreatedAt = db.Now()
 		if err := db.InsertClient(w.ctx, client); err != nil {
 			return err
 		}

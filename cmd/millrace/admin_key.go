@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
 	"github.com/millrace/millrace/internal/audit"
@@ -13,34 +12,51 @@ import (
 type rotateKeyCommand struct {
 	databaseSettings `embed:""`
 	NewSecretKey     string `help:"The new key, where --secret-key gives the old one. Default: one is made in --data."`
+	Undo             bool   `help:"Go back to the old key, where a change was begun and not finished."`
 }
 
 // Run seals everything anew. It may be killed and run again: the new key is on
-// disk before anything is sealed with it, and the old one stays until nothing
-// is.
+// disk before anything is sealed with it, and the old one is kept.
 func (c *rotateKeyCommand) Run(w console) error {
+	inFile := c.SecretKey == ""
+	if inFile != (c.NewSecretKey == "") {
+		return errors.New("give both keys, --secret-key and --new-secret-key, or neither where the key is the file secret.key in --data")
+	}
+	w = w.audited("operator.key_rotated", audit.Installation, "")
 	if c.Embedded() {
 		if err := c.MustExist(); err != nil {
 			return err
 		}
+	}
+	if c.Embedded() || inFile {
 		release, err := c.LockData()
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
-	inFile := c.SecretKey == ""
-	if inFile != (c.NewSecretKey == "") {
-		return errors.New("give both keys, --secret-key and --new-secret-key, or neither where the key is the file secret.key in --data")
+	change := func(old, key string) error { return c.rotate(w, old, key) }
+	switch {
+	case !inFile && c.Undo:
+		return change(c.NewSecretKey, c.SecretKey)
+	case !inFile:
+		return change(c.SecretKey, c.NewSecretKey)
+	case c.Undo:
+		return keyfile.Undo(c.Data, change)
 	}
-	if !inFile {
-		return c.rotate(w, c.SecretKey, c.NewSecretKey)
+	check := func(old string) error {
+		return store.CheckRotation(w.ctx, store.Options{URL: c.URL(), SecretKey: old})
 	}
-	return keyfile.Rotate(c.Data, func(old, key string) error { return c.rotate(w, old, key) })
+	kept, err := keyfile.Rotate(c.Data, check, change)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w.out, "The old key is in %s. Keep it for as long as you keep backups from before.\n", kept)
+	return err
 }
 
 func (c *rotateKeyCommand) rotate(w console, old, key string) error {
-	n, err := store.RotateSecretKey(w.ctx, store.Options{URL: c.URL(), SecretKey: old}, key, time.Now())
+	n, err := store.RotateSecretKey(w.ctx, store.Options{URL: c.URL(), SecretKey: old}, key)
 	if err != nil {
 		return err
 	}
@@ -48,10 +64,13 @@ func (c *rotateKeyCommand) rotate(w console, old, key string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(db.WritePending(w.audited("operator.key_rotated", audit.Installation, "").ctx), db.Close())
-	if err != nil {
+	if err := errors.Join(db.WritePending(w.ctx), db.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w.out, "%d values are sealed with the new key. Keep the old one for as long as you keep backups from before.\n", n)
+	which := "new"
+	if c.Undo {
+		which = "old"
+	}
+	_, err = fmt.Fprintf(w.out, "Everything is sealed with the %s key (%d values were sealed anew).\n", which, n)
 	return err
 }

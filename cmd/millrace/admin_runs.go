@@ -38,7 +38,7 @@ func (c *runsList) Run(w console) error {
 		if err != nil {
 			return err
 		}
-		waits, err := db.WhyQueued(w.ctx, list, time.Now())
+		waits, err := db.WhyQueued(w.ctx, list, db.Now())
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (c *runsWhy) Run(w console) error {
 			_, err = fmt.Fprintf(w.out, "%s runs since %s on %s\n", r.ID, r.StartedAt.Format(time.RFC3339), r.Worker)
 			return err
 		}
-		why, err := db.WhyQueued(w.ctx, []store.OpenRun{r}, time.Now())
+		why, err := db.WhyQueued(w.ctx, []store.OpenRun{r}, db.Now())
 		if err != nil {
 			return err
 		}
@@ -83,14 +83,14 @@ func (c *runsWhy) Run(w console) error {
 	})
 }
 
-// lettingGo is how long a worker takes at most to find out that it has lost a
-// run, and to end its tasks.
+// lettingGo is how long a worker takes at most to find out that it has lost a run, to
+// notice that nobody wants its tasks, and to end them.
 const lettingGo = lease.Renewal + 7*time.Second
 
-// seize takes a run from its worker and waits until its tasks have ended. Who
-// is killed meanwhile has changed nothing: workers take the run over.
+// seize takes a run from its worker and waits until its tasks have ended. If this
+// process is killed meanwhile, workers take the run over and start its tasks again.
 func seize(w console, db *store.DB, id ids.Run) (fence int64, err error) {
-	fence, err = db.SeizeRun(w.ctx, id, "operator "+rand.Text(), time.Now().Add(2*lettingGo))
+	fence, err = db.SeizeRun(w.ctx, id, "operator "+rand.Text(), db.Now(), db.Now().Add(2*lettingGo))
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (c *runsRequeue) Run(w console) error {
 			return err
 		}
 		w = w.audited("operator.run_requeued", string(r.Team), c.ID)
-		if err := db.ReturnRun(w.ctx, r.ID, fence, time.Now()); err != nil {
+		if err := db.ReturnRun(w.ctx, r.ID, fence, db.Now()); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(w.out, "%s waits in the queue\n", r.ID)
@@ -151,14 +151,14 @@ func (c *runsEnd) Run(w console) error {
 			}
 			w = w.audited("operator.run_ended", string(r.Team), c.ID)
 			e := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "the operator ended the run"}
-			if err := db.EndRun(w.ctx, r.ID, fence, e, time.Now()); err != nil {
+			if err := db.EndRun(w.ctx, r.ID, fence, e, db.Now()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(w.out, "%s is interrupted\n", r.ID)
 			return err
 		}
 		w = w.audited("operator.run_ended", string(r.Team), c.ID)
-		status, err := db.CancelRun(w.ctx, r.Team, r.ID, runs.Starter{Type: "operator", Name: "the operator"}, time.Now())
+		status, err := db.CancelRun(w.ctx, r.Team, r.ID, runs.Starter{Type: "operator", Name: "the operator"}, db.Now())
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,6 +55,10 @@ func TestTheOperatorLooksAfterRuns(t *testing.T) {
 		if r := s.endedFor(cookie, first); r["status"] != "completed" {
 			t.Errorf("the run is %v: %v", r["status"], r["errorMessage"])
 		}
+		await(t, "the end of the first attempt", func() bool {
+			left, err := filepath.Glob(filepath.Join(dir, "attempts", "run_*"))
+			return err == nil && len(left) == 0
+		})
 		events := map[string]int{}
 		for _, e := range s.events(cookie, first) {
 			events[e.(map[string]any)["type"].(string)]++

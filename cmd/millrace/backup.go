@@ -56,7 +56,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 	if err := store.Copy(ctx, c.URL(), filepath.Join(c.Folder, database.File)); err != nil {
 		return err
 	}
-	for _, name := range []string{keyfile.Name, "objects/objects", "mail"} {
+	for _, name := range []string{keyfile.Name, keyfile.Next, "objects/objects", "mail"} {
 		if err := datafolder.Copy(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
 		return func() {}, nil
 	}
 	id := rand.Text()
-	if err := db.MarkBackup(ctx, id, time.Now().Add(life)); err != nil {
+	if err := db.MarkBackup(ctx, id, db.Now().Add(life)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -84,7 +84,7 @@ func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
 			case <-ctx.Done():
 				return
 			case <-tick:
-				_ = db.MarkBackup(ctx, id, time.Now().Add(life)) // the next one may succeed
+				_ = db.MarkBackup(ctx, id, db.Now().Add(life)) // the next one may succeed
 			}
 		}
 	})

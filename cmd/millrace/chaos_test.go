@@ -28,25 +28,48 @@ func pick(short, n int) int {
 func TestAClusterBearsWithWhatItStandsOn(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 4)
-	away := time.Duration(pick(8, 20)) * time.Second
+	for _, away := range disturbed(8 * time.Second) {
+		for _, test := range []disturbance{
+			{"the database is away", func() { c.db.away(c.t, away) }},
+			{"the database has no connection left", func() {
+				c.sql("ALTER DATABASE " + c.name + " CONNECTION LIMIT 3")
+				c.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + c.name + "' AND pid <> pg_backend_pid()")
+				lasts(c.t, away, func() bool { return c.connectionLimit() == 3 })
+				c.sql("ALTER DATABASE " + c.name + " CONNECTION LIMIT -1")
+			}},
+			{"the database hangs", func() { c.db.hang(c.t, away+4*time.Second) }},
+			{"the object store is away", func() { c.objects.away(c.t, away) }},
+			{"the object store hangs", func() { c.objects.hang(c.t, away) }},
+		} {
+			test.name += " for " + away.String()
+			c.bears(t, test, 4*time.Second+away/2)
+		}
+	}
 	for _, test := range []disturbance{
-		{"the database is away", func() { c.db.pull(true); pause(away); c.db.pull(false) }},
-		{"the database starts anew", func() { c.db.pull(true); pause(400 * time.Millisecond); c.db.pull(false) }},
+		{"the database starts anew", func() { c.db.restart(c.t) }},
 		{"every connection is cut", func() {
 			c.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + c.name + "' AND pid <> pg_backend_pid()")
 		}},
-		{"the database has no connection left", func() {
-			c.sql("ALTER DATABASE " + c.name + " CONNECTION LIMIT 3")
-			c.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + c.name + "' AND pid <> pg_backend_pid()")
-			pause(away)
-			c.sql("ALTER DATABASE " + c.name + " CONNECTION LIMIT -1")
-		}},
-		{"the database hangs", func() { c.db.hang(away + 4*time.Second) }},
-		{"the object store is away", func() { c.objects.pull(true); pause(away); c.objects.pull(false) }},
-		{"the object store hangs", func() { c.objects.hang(away) }},
 	} {
-		c.bears(t, test, 4*time.Second+away/2)
+		c.bears(t, test, 8*time.Second)
 	}
+}
+
+// disturbed is how long disturbances last: in the short form one time, in the long form
+// less than a lease, more than a lease, and more than tasks go on without a server.
+func disturbed(short time.Duration) []time.Duration {
+	if long() {
+		return []time.Duration{20 * time.Second, 45 * time.Second, 75 * time.Second}
+	}
+	return []time.Duration{short}
+}
+
+func (c *cluster) connectionLimit() (n int) {
+	c.t.Helper()
+	if err := c.admin.QueryRow("SELECT datconnlimit FROM pg_database WHERE datname = $1", c.name).Scan(&n); err != nil {
+		c.t.Fatal(err)
+	}
+	return n
 }
 
 // The whole database server is restarted, which nothing else here could bear:
@@ -90,10 +113,6 @@ func (c *cluster) bears(t *testing.T, d disturbance, most time.Duration) {
 	})
 }
 
-// pause lets time pass in which something is broken: there is nothing to wait
-// for.
-func pause(d time.Duration) { <-time.After(d) }
-
 // Processes are told to end or are killed, and come back: each task is adopted
 // by its own machine, none runs again.
 func TestAClusterAdoptsTheTasksOfAProcessThatComesBack(t *testing.T) {
@@ -101,8 +120,12 @@ func TestAClusterAdoptsTheTasksOfAProcessThatComesBack(t *testing.T) {
 	c := startCluster(t, pick(12, 40))
 	all := t
 	for name, leave := range map[string]func(m *member){
-		"SIGTERM and five seconds": func(m *member) { m.signal(syscall.SIGTERM); _ = m.cmd.Wait(); pause(5 * time.Second) },
-		"SIGKILL":                  func(m *member) { m.kill() },
+		"SIGTERM and five seconds": func(m *member) {
+			m.signal(syscall.SIGTERM)
+			_ = m.cmd.Wait()
+			lasts(c.t, 5*time.Second, func() bool { return stopped(m.cmd.Process.Pid) })
+		},
+		"SIGKILL": func(m *member) { m.kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.t = t
@@ -125,18 +148,18 @@ func TestAClusterBearsWithProcessesThatAreStopped(t *testing.T) {
 	for at < stops {
 		c.submit(pick(10, 20))
 		// Two at a time; the first member answers what is asked at the end.
-		var stopped sync.WaitGroup
-		for _, i := range rand.Perm(4)[:min(2, stops-at)] {
+		var standing sync.WaitGroup
+		for n, i := range rand.Perm(4)[:min(2, stops-at)] {
 			at++
-			stopped.Go(func() {
-				m := c.members[1+i]
-				m.signal(syscall.SIGSTOP)
-				pause(45 * time.Second)
+			length := []time.Duration{45 * time.Second, 75 * time.Second}[n]
+			m := c.members[1+i]
+			m.pause()
+			standing.Go(func() {
+				lasts(t, length, func() bool { return stopped(m.cmd.Process.Pid) })
 				m.signal(syscall.SIGCONT)
 			})
-			pause(time.Second)
 		}
-		stopped.Wait()
+		standing.Wait()
 		c.finish(3)
 	}
 	c.nothingLeft()

@@ -14,67 +14,18 @@ import (
 	"github.com/millrace/millrace/internal/upkeep"
 )
 
-// newKeeper puts together what has to be done from time to time. A new chore
-// is a line here.
+const often, hourly, seldom = 10 * time.Minute, time.Hour, 6 * time.Hour
+
+// newKeeper puts together what has to be done from time to time. A new chore is a line
+// in one of the lists.
 func (h *application) newKeeper() *upkeep.Keeper {
-	const often, hourly, seldom = 10 * time.Minute, time.Hour, 6 * time.Hour
 	host, _ := os.Hostname() // only to tell people who it is
 	return upkeep.New(upkeep.Options{
-		Store: h.db, Owner: host + " " + rand.Text(), Metrics: metrics.NewUpkeep(h.metrics), Log: h.log, Now: time.Now,
-		Shared: append([]upkeep.Chore{
-			{Name: "expired-rows", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				return h.db.Fenced(fence).DeleteExpired(ctx, time.Now())
-			}},
-			{Name: "signing-keys", Every: often, Batch: func(ctx context.Context, _ int64) (upkeep.Result, error) {
-				return upkeep.Result{}, h.accounts.Keys.Rotate(ctx)
-			}},
-			{Name: "expired-uploads", Every: often, Batch: h.cleaning(files.Cleaner.EndUploads)},
-			{Name: "stale-large-uploads", Every: hourly, Batch: upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
-				r, next, err := h.uploads.EndStale(ctx, h.db.Fenced(fence), after)
-				return upkeep.Result(r), next, err
-			})},
+		Store: h.db, Owner: host + " " + rand.Text(), Metrics: metrics.NewUpkeep(h.metrics), Log: h.log, Now: h.db.Now,
+		Shared: [][]upkeep.Chore{h.databaseChores(), h.objectChores(), {
+			// Large files take hours to read. One whose bytes stop coming is left out.
 			{Name: "file-hashes", Every: often, Batch: h.cleaning(files.Cleaner.Hash)},
-			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))},
-			{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence).FileStores()).SweepUploads(ctx)
-			}},
-			{Name: "orphaned-files", Every: seldom, Batch: h.unlessBackup(h.cleaning(files.Cleaner.RemoveOrphans))},
-			{Name: "storage-samples", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				n, err := h.db.Fenced(fence).SampleStorage(ctx, time.Now())
-				return upkeep.Result{Done: n}, err
-			}},
-			{Name: "storage-charges", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				n, err := h.db.Fenced(fence).ChargeStorage(ctx, time.Now())
-				return upkeep.Result{Done: n}, err
-			}},
-			{Name: "failed-folders", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				n, err := h.db.Fenced(fence).DropExpiredKept(ctx, time.Now())
-				return upkeep.Result{Done: n, More: n > 0}, err
-			}},
-			{Name: "silent-runs", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				ended, err := h.db.Fenced(fence).InterruptSilent(ctx, time.Now())
-				for _, id := range ended {
-					h.feed.Ended(id)
-				}
-				return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
-			}},
-			{Name: "deleted-runs", Every: hourly, Batch: h.retention.ForgetDeleted},
-			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
-			{Name: "run-index", Every: 2 * time.Second, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				return h.db.Fenced(fence).IndexRuns(ctx)
-			}},
-			{Name: "notification-mails", Every: time.Minute, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				n, more, err := h.mailer.SendDue(ctx, h.db.Fenced(fence))
-				return upkeep.Result{Done: n, More: more}, err
-			}},
-			{Name: "audit-log", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				if h.keepAudit == 0 {
-					return upkeep.Result{}, nil
-				}
-				n, err := h.db.Fenced(fence).TrimAudit(ctx, time.Now().AddDate(0, 0, -int(h.keepAudit)))
-				return upkeep.Result{Done: n, More: n > 0}, err
-			}},
-		}, append(h.retention.Chores(hourly), h.shims.Chores(seldom)...)...),
+		}},
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(h.software.CleanImages)},
 			{Name: "local-environments", Every: often, Batch: onThisMachine(h.software.CleanEnvironments)},
@@ -83,6 +34,81 @@ func (h *application) newKeeper() *upkeep.Keeper {
 			{Name: "local-papers", Every: often, Batch: onThisMachine(func(context.Context) error { return emptyScratch(h.scratch, scratchLife) })},
 		},
 	})
+}
+
+// databaseChores ask only the database.
+func (h *application) databaseChores() []upkeep.Chore {
+	return append([]upkeep.Chore{
+		{Name: "expired-rows", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			return h.db.Fenced(fence).DeleteExpired(ctx, h.db.Now())
+		}},
+		{Name: "free-space", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			return h.db.Fenced(fence).ReturnSpace(ctx)
+		}},
+		{Name: "signing-keys", Every: often, Batch: func(ctx context.Context, _ int64) (upkeep.Result, error) {
+			return upkeep.Result{}, h.accounts.Keys.Rotate(ctx)
+		}},
+		{Name: "storage-samples", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			n, err := h.db.Fenced(fence).SampleStorage(ctx, h.db.Now())
+			return upkeep.Result{Done: n}, err
+		}},
+		{Name: "storage-charges", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			n, err := h.db.Fenced(fence).ChargeStorage(ctx, h.db.Now())
+			return upkeep.Result{Done: n}, err
+		}},
+		{Name: "failed-folders", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			n, err := h.db.Fenced(fence).DropExpiredKept(ctx, h.db.Now())
+			return upkeep.Result{Done: n, More: n > 0}, err
+		}},
+		{Name: "silent-runs", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			ended, err := h.db.Fenced(fence).InterruptSilent(ctx, h.db.Now())
+			for _, id := range ended {
+				h.feed.Ended(id)
+			}
+			return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
+		}},
+		{Name: "deleted-runs", Every: hourly, Batch: h.retention.ForgetDeleted},
+		{Name: "run-index", Every: 2 * time.Second, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			return h.db.Fenced(fence).IndexRuns(ctx)
+		}},
+		{Name: "notification-mails", Every: time.Minute, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			n, more, err := h.mailer.SendDue(ctx, h.db.Fenced(fence))
+			return upkeep.Result{Done: n, More: more}, err
+		}},
+		{Name: "audit-log", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			if h.keepAudit == 0 {
+				return upkeep.Result{}, nil
+			}
+			n, err := h.db.Fenced(fence).TrimAudit(ctx, h.db.Now().AddDate(0, 0, -int(h.keepAudit)))
+			return upkeep.Result{Done: n, More: n > 0}, err
+		}},
+	}, h.retention.Chores(hourly)...)
+}
+
+// objectLimit is far more than any batch takes of an object store that answers.
+const objectLimit = 5 * time.Minute
+
+// objectChores ask the object store. A batch is cut short when the store hangs, so that
+// the next chore has its turn.
+func (h *application) objectChores() []upkeep.Chore {
+	list := append([]upkeep.Chore{
+		{Name: "arrived-uploads", Every: time.Minute, Batch: h.cleaning(files.Cleaner.SettleArrived)},
+		{Name: "expired-uploads", Every: often, Batch: h.cleaning(files.Cleaner.EndUploads)},
+		{Name: "stale-large-uploads", Every: hourly, Batch: upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
+			r, next, err := h.uploads.EndStale(ctx, h.db.Fenced(fence), after)
+			return upkeep.Result(r), next, err
+		})},
+		{Name: "deleted-files", Every: time.Minute, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))},
+		{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+			return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence).FileStores()).SweepUploads(ctx)
+		}},
+		{Name: "orphaned-files", Every: seldom, Batch: h.unlessBackup(h.cleaning(files.Cleaner.RemoveOrphans))},
+		{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
+	}, h.shims.Chores(seldom)...)
+	for i := range list {
+		list[i].Limit = objectLimit
+	}
+	return list
 }
 
 func onThisMachine(do func(context.Context) error) func(context.Context, int64) (upkeep.Result, error) {
@@ -101,7 +127,7 @@ func (h *application) cleaning(do func(files.Cleaner, context.Context, string) (
 // rows of what it copies, and must find the bytes.
 func (h *application) unlessBackup(do func(context.Context, int64) (upkeep.Result, error)) func(context.Context, int64) (upkeep.Result, error) {
 	return func(ctx context.Context, fence int64) (upkeep.Result, error) {
-		waits, err := h.db.BackingUp(ctx, time.Now())
+		waits, err := h.db.BackingUp(ctx, h.db.Now())
 		if err != nil || waits {
 			return upkeep.Result{}, err
 		}

@@ -10,10 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 )
@@ -59,16 +59,20 @@ func (c *doctorCommand) Run(w console) error {
 
 func (c *doctorCommand) examine(ctx context.Context) []finding {
 	s := &c.settings
+	sandbox, limits := s.checkSandbox(ctx)
+	objects, lost := s.checkObjects(ctx)
 	list := []finding{
 		{what: "settings", err: s.problems()},
 		{what: "data folder " + s.Data, err: s.checkFolder()},
 		{what: "free disk space", err: s.checkDisk(), warning: true},
 		{what: "database", err: s.checkDatabase(ctx)},
-		{what: "stored files", err: s.checkObjects(ctx)},
+		{what: "clock", err: s.checkClock(ctx), warning: true},
+		{what: "stored files" + objects, err: lost},
 		{what: "files of several servers", err: s.checkShared(ctx)},
 		{what: "mail", err: s.checkMail(ctx)},
 		{what: "public addresses", err: s.checkPublic(), warning: true},
-		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},
+		{what: "bubblewrap (isolates tasks)", err: sandbox, warning: true},
+		{what: "limits of tasks", err: limits, warning: true},
 		{what: "container images", err: s.checkImages(ctx), warning: true},
 		{what: "environments (uv)", err: s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate), warning: true},
 		{what: "engines of pipelines", err: s.CheckEngines(), warning: true},
@@ -99,19 +103,6 @@ func (s *settings) checkFolder() error {
 	return s.checkData(context.Background())
 }
 
-const enoughDisk = 1 << 30
-
-func (s *settings) checkDisk() error {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(s.Data, &fs); err != nil {
-		return err
-	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < enoughDisk {
-		return fmt.Errorf("%d MB are left, less than 1 GB", free>>20)
-	}
-	return nil
-}
-
 func (s *settings) checkDatabase(ctx context.Context) error {
 	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
@@ -120,11 +111,20 @@ func (s *settings) checkDatabase(ctx context.Context) error {
 	return errors.Join(db.Ping(ctx), db.Close())
 }
 
+// checkClock compares the clock of this machine with the database's.
+func (s *settings) checkClock(ctx context.Context) error {
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
+	if err != nil {
+		return nil // the check of the database says why
+	}
+	return errors.Join(db.Clock().Check(clock.Tolerance), db.Close())
+}
+
 func (s *settings) checkMail(ctx context.Context) error {
 	if s.SMTPURL == "" {
 		return nil
 	}
-	if _, _, err := s.mailTransport(); err != nil {
+	if _, _, err := s.mailTransport(time.Now); err != nil {
 		return err
 	}
 	u, err := url.Parse(s.SMTPURL)
@@ -152,31 +152,42 @@ func (s *settings) checkPublic() error {
 }
 
 // checkSandbox tries a real task, because bubblewrap may be there and not be
-// allowed to work, and names the limits that this machine does not hold.
-func (s *settings) checkSandbox(ctx context.Context) error {
-	if s.Sandbox == "none" {
-		return errors.New("--sandbox none: tasks run without isolation")
-	}
+// allowed to work. The second error lists the limits that this machine does not
+// enforce.
+func (s *settings) checkSandbox(ctx context.Context) (sandbox, limits error) {
 	folder, err := os.MkdirTemp("", "millrace-doctor-")
 	if err != nil {
-		return err
+		return err, nil
 	}
 	defer os.RemoveAll(folder)
-	driver, err := local.New(ctx, local.Config{Folder: folder, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	driver, err := local.New(ctx, local.Config{Folder: folder, Log: slog.New(slog.DiscardHandler), Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
 	if err != nil {
-		return err
+		return err, nil
 	}
 	defer driver.Close()
 	caps, err := driver.Capabilities(ctx)
 	switch {
 	case err != nil:
-		return err
+		return err, nil
 	case !caps.Ready:
-		return errors.New(caps.Problem)
-	case len(caps.NotEnforced) > 0:
-		return fmt.Errorf("works, but the control groups here do not hold a task's %s; it is measured instead", strings.Join(caps.NotEnforced, " and "))
+		return errors.New(caps.Problem), errors.New("no task starts, so that none was looked at")
+	case s.Sandbox == "none":
+		sandbox = errors.New("--sandbox none: tasks run without isolation")
 	}
-	return nil
+	var not []string
+	for _, limit := range caps.NotEnforced {
+		not = append(not, limit+notEnforced[limit])
+	}
+	if len(not) > 0 {
+		limits = fmt.Errorf("this machine does not enforce: %s", strings.Join(not, "; "))
+	}
+	return sandbox, limits
+}
+
+// notEnforced says what a limit means that is not enforced.
+var notEnforced = map[string]string{
+	"memory": " (no control group can be written; it is measured, and a task that uses too much is ended a moment later)",
+	"cpu":    " (no control group can be written; a task may use more processors than it was given)",
 }
 
 func checkTool(name, pkg string) error {

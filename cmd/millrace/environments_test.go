@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // An environment is built once for all shards of all runs, while their nodes
@@ -64,8 +64,8 @@ func TestTasksUseAnEnvironmentThatIsBuiltOnce(t *testing.T) {
 // Real packages are built once for fifty shards of a run; the next run finds them
 // built, and so does the recipe.
 func TestPandasIsBuiltOnceForAllShards(t *testing.T) {
-	if testing.Short() || os.Getenv("CI") == "" {
-		t.Skip("it installs 55 MB of packages: set CI, as continuous integration does")
+	if !sizetest.All() {
+		t.Skip("it installs 55 MB of packages, in make test-all")
 	}
 	t.Parallel()
 	x := indextest.New(t)

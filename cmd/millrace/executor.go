@@ -9,14 +9,14 @@ import (
 
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/sources"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/environments"
 	files "github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
-	"github.com/millrace/millrace/internal/freedisk"
+	"github.com/millrace/millrace/internal/engine/runimages"
 )
 
 // How long a task may go on without its server: contract and shim agree on it.
@@ -35,19 +35,13 @@ type workplace struct {
 	host   string // this server, whatever it was called before
 	scope  string // who has the same one finds its attempts
 	away   time.Duration
-	disk   diskguard.Disk
+	disk   engine.FreeDisk
 	driver *executors.Late
 	bytes  executor.Files
-	images engine.Images
+	images func(ids.Team) runimages.Store
 
 	executors.Software
 }
-
-// serversDisk is one that tasks take up nothing of, so that ending them would
-// not help.
-type serversDisk struct{ *freedisk.Watch }
-
-func (serversDisk) NearlyNone() bool { return false }
 
 // workplaceOf says where the attempts of an executor lie. The folder of local
 // ones, and of the only one, is what it was before executors had names.
@@ -68,11 +62,11 @@ func (h *application) workplaceOf(s *settings, x executors.Named) (w workplace, 
 	}
 	w.folder, w.scope, w.disk = w.marks, w.host, h.disk
 	if x.Kind == "kubernetes" {
-		w.scope, w.away, w.disk = "kubernetes:"+x.Kubernetes.KubernetesNamespace+"/"+x.Name, awayCluster, serversDisk{h.disk}
+		w.scope, w.away = "kubernetes:"+x.Kubernetes.KubernetesNamespace+"/"+x.Name, awayCluster
 	}
 	if x.Kind == "slurm" {
 		w.folder = filepath.Join(x.Slurm.SlurmFolder, "attempts")
-		w.scope, w.away, w.disk = "slurm:"+w.folder, awayCluster, serversDisk{h.disk}
+		w.scope, w.away = "slurm:"+w.folder, awayCluster
 	}
 	return w, os.MkdirAll(w.marks, 0o700)
 }
@@ -91,14 +85,16 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	tools, shared := s.Data, s.Data // of this process alone; of all that execute
 	open := func(ctx context.Context) (executors.Driver, error) {
 		return openLocal(ctx, local.Config{
-			Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
+			Folder: folder, Log: h.log, Now: h.db.Now, Sandbox: local.Sandbox(s.Sandbox),
 			VCPU: float64(x.Capacity.VCPU), MemoryBytes: int64(x.Capacity.RAMGB) << 30,
 		})
 	}
 	if x.Kind == "slurm" {
 		tools, shared, inUse = filepath.Join(s.Data, "executor-tools", x.Name), x.Slurm.SlurmFolder, slurm.Roots
 		open = func(ctx context.Context) (executors.Driver, error) {
-			d, err := slurm.New(ctx, x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log))
+			c := x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log)
+			c.Now = h.db.Now // servers that share the folder compare times in it
+			d, err := slurm.New(ctx, c)
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		}
 	}
@@ -109,13 +105,18 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 		w.driver = executors.Open(ctx, open)
 		w.bytes = files.New(w.folder, w.driver)
 	}
+	if x.Kind == "local" {
+		if w.disk, err = h.guardDisk(s, w); err != nil {
+			return w, err
+		}
+	}
 	roots := func() ([]string, error) { return inUse(folder) }
-	if w.Images, err = s.openImages(filepath.Join(shared, "images"), roots, h.log); err != nil {
+	if w.Images, err = h.openImages(s, filepath.Join(shared, "images"), roots); err != nil {
 		return w, err
 	}
 	w.Environments, err = s.EnvironmentSettings.Open(environments.Config{
 		Folder: filepath.Join(shared, "environments"), Builds: filepath.Join(tools, "environment-builds"), InUse: roots,
-		Records: h.db, Log: h.log, Now: time.Now, Disk: h.disk, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(),
+		Records: h.db, Log: h.log, Now: h.db.Now, Disk: h.disk, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(),
 	}, s.Sandbox, parseSize)
 	if err != nil {
 		return w, err
@@ -124,8 +125,11 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	if shared != s.Data {
 		w.Sources, err = s.openSources(tools, shared, h.log)
 	}
-	if w.images = w.Images; x.Kind == "kubernetes" {
-		w.images = executors.References{ImageResolver: w.Images}
+	w.images = func(team ids.Team) runimages.Store {
+		if x.Kind == "kubernetes" {
+			return executors.References{ImageResolver: w.Images.For(team)}
+		}
+		return w.Images.For(team)
 	}
 	h.software.Each = append(h.software.Each, w.Software)
 	return w, err

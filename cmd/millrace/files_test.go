@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // presign asks for an upload and returns its address and key.
@@ -106,8 +108,9 @@ func TestAGigabyteUpAndDownInLittleMemory(t *testing.T) {
 		if got := put(t, url, io.LimitReader(zeros{}, size), size); got != 200 {
 			t.Fatalf("the upload is answered %d", got)
 		}
-		list := s.files(token)
-		if len(list) != 1 || list[0]["size"] != float64(size) {
+		var list []map[string]any
+		// A file of this size is taken in from a bucket by upkeep.
+		if !waittest.Until(func() bool { list = s.files(token); return len(list) == 1 }) || list[0]["size"] != float64(size) {
 			t.Fatalf("%v", list)
 		}
 		resp, err := http.Get(list[0]["url"].(string))
@@ -158,7 +161,11 @@ func TestAnUploadPastUsIsSettledAndCannotBeSlippedIn(t *testing.T) {
 		if n := len(s.files(token)); n != 1 {
 			t.Errorf("a program is listed: %d files", n)
 		}
-		if used := s.want(200, "GET", "/api/billing/credits", "", "Authorization", bearer(token))["storage"].(map[string]any)["usedBytes"]; used != 5.0 {
+		var used any
+		if !waittest.Until(func() bool {
+			used = s.want(200, "GET", "/api/billing/credits", "", "Authorization", bearer(token))["storage"].(map[string]any)["usedBytes"]
+			return used == 5.0
+		}) {
 			t.Errorf("%v bytes are counted, want 5", used)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -39,7 +38,7 @@ func (s *settings) people(own *builtin.System, db *store.DB, c credits.Catalog, 
 	}
 	return clerk.New(clerk.Options{
 		SecretKey: s.ClerkSecretKey, APIURL: s.ClerkAPIURL, FrontendURL: s.ClerkFrontendURL, Origins: origins, Plans: plans,
-		Key: db.Key("access tokens of the identity system"), Store: db, Now: time.Now,
+		Key: db.Key("access tokens of the identity system"), Store: db, Now: db.Now,
 	}), nil, clerkCookie
 }
 

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/images"
@@ -17,15 +17,20 @@ type imageSettings struct {
 	ImageCache      string   `default:"50GB" help:"Disk space for unpacked images; the ones not used for longest make room." group:"tasks"`
 }
 
-// openImages opens the cache of images in a folder.
-func (s *settings) openImages(folder string, inUse func() ([]string, error), log *slog.Logger) (*images.Store, error) {
+// openImages opens the cache of images in a folder, which is kept within the space of
+// the server's disk where it lies there.
+func (h *application) openImages(s *settings, folder string, inUse func() ([]string, error)) (*images.Store, error) {
 	most, err := parseSize(s.ImageCache)
 	if err != nil {
 		return nil, err
 	}
-	return images.Open(images.Config{
-		Folder: folder, InUse: inUse, Log: log, Now: time.Now, Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
-	})
+	c := images.Config{
+		Folder: folder, InUse: inUse, Log: h.log, Now: time.Now, Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
+	}
+	if sameFileSystem(s.Data, filepath.Dir(folder)) {
+		c.Disk = h.disk
+	}
+	return images.Open(c)
 }
 
 // checkImages reports why tasks could not use images.

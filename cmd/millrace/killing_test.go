@@ -132,13 +132,9 @@ func TestAPausedWorkerChangesNothing(t *testing.T) {
 	}
 	await(t, "the task", func() bool { return len(copies()) == 1 })
 	b := start(t, append(args, "--data", t.TempDir())...)
-	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	a.pause()
 	await(t, "the other worker's copy", func() bool { return len(copies()) > 1 })
-	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	a.signal(syscall.SIGCONT)
 	first, err := strconv.Atoi(copies()[0])
 	if err != nil {
 		t.Fatal(err)

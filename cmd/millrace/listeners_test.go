@@ -23,7 +23,7 @@ func TestItEndsTLSItself(t *testing.T) {
 	dir := t.TempDir()
 	certificate, key, pool := selfSigned(t, dir)
 	s := start(t, "--data", dir, "--tls-cert", certificate, "--tls-key", key)
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
 	resp, err := client.Get(strings.Replace(s.base, "http://", "https://", 1) + "/api/health")
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,7 @@ func TestMetricsStayOnTheAdminListener(t *testing.T) {
 	s := start(t, "--data", t.TempDir(), "--admin-listen", "127.0.0.1:0")
 	s.want(200, "GET", "/api/health", "")
 	s.want(404, "GET", "/metrics", "")
-	client := http.Client{Timeout: 10 * time.Second}
-	resp, err := client.Get(s.metrics)
+	resp, err := http.Get(s.metrics)
 	if err != nil {
 		t.Fatal(err)
 	}

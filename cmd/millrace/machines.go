@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
@@ -35,7 +34,7 @@ func (s *settings) apart(ctx context.Context, db *store.DB) (machines, folders [
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts, err := db.WorkerHosts(ctx, time.Now())
+	hosts, err := db.WorkerHosts(ctx, db.Now())
 	machine, _, _ := strings.Cut(here, ":")
 	for _, host := range hosts {
 		host, _, _ = strings.Cut(host, hostOf)

@@ -50,6 +50,9 @@ type console struct {
 	in     io.Reader
 	out    io.Writer
 	errOut io.Writer
+
+	given     map[string]any                 // the settings of the command, by name
+	readAgain func() (map[string]any, error) // reads them again
 }
 
 func main() {
@@ -80,18 +83,8 @@ func main() {
 
 // run is main without the process: it returns the exit status.
 func run(w console, args []string) int {
-	var c commands
 	exited := -1
-	parser, err := kong.New(&c,
-		kong.Name("millrace"),
-		kong.Description("Build workflows on a shared canvas, run them, watch them live.\n\nStart with: millrace serve"),
-		kong.DefaultEnvars("MILLRACE"),
-		kong.Writers(w.out, w.errOut),
-		kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.ExplicitGroups(groups),
-		kong.Configuration(settingsfile.Load),
-	)
+	parser, err := w.parser(func(code int) { exited = code })
 	if err != nil {
 		return w.client().Fail(err)
 	}
@@ -102,10 +95,36 @@ func run(w console, args []string) int {
 	if err != nil {
 		return w.client().Misused(err)
 	}
+	w.given = flagValues(parsed)
+	w.readAgain = func() (map[string]any, error) {
+		parser, err := w.parser(func(int) {})
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := parser.Parse(takenBack(args))
+		if err != nil {
+			return nil, err
+		}
+		return flagValues(parsed), nil
+	}
 	if err := parsed.Run(w, w.client(), w.operating()); err != nil {
 		return w.client().Fail(err)
 	}
 	return 0
+}
+
+// parser reads command lines, variables and files of settings.
+func (w console) parser(exit func(code int)) (*kong.Kong, error) {
+	return kong.New(&commands{},
+		kong.Name("millrace"),
+		kong.Description("Build workflows on a shared canvas, run them, watch them live.\n\nStart with: millrace serve"),
+		kong.DefaultEnvars("MILLRACE"),
+		kong.Writers(w.out, w.errOut),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups(groups),
+		kong.Configuration(settingsfile.Load),
+	)
 }
 
 // operating is what the commands about the installation may touch.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -36,7 +35,7 @@ const defaultFreeRunSeconds = 3600
 // billing makes the room with the provider that the settings name, and the
 // pages of the sandbox if that is it.
 func (s *settings) billing(db *store.DB, c credits.Catalog, room billing.Capacity, origins []string) (*billing.Service, httpapi.Pages) {
-	o := billing.Options{Ledger: db, Budgets: db, Costs: db, Orders: db, History: db, Capacity: room, Catalog: c, Now: time.Now}
+	o := billing.Options{Ledger: db, Budgets: db, Costs: db, Orders: db, History: db, Capacity: room, Catalog: c, Now: db.Now}
 	var pages httpapi.Pages
 	switch s.payments(origins) {
 	case "stripe":

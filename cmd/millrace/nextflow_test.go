@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,4 +77,49 @@ func TestARealNextflowShowsItsProcesses(t *testing.T) {
 	if said := fmt.Sprint(failed["nodes"]); failed["status"] != "failed" || !strings.Contains(said, "name:REPORT") {
 		t.Errorf("a pipeline that fails is %v: %s", failed["status"], said)
 	}
+}
+
+// The lines of the documentation have the real Nextflow report to this server, with the
+// token, and to nobody else: without an address, -with-tower means its maker's cloud.
+func TestARealNextflowReportsWhereTheDocumentationSays(t *testing.T) {
+	t.Parallel()
+	engine := os.Getenv("MILLRACE_TEST_NEXTFLOW")
+	if engine == "" {
+		t.Skip("needs scripts/with-nextflow")
+	}
+	text, err := os.ReadFile("../../docs/reported-runs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Nextflow\n")
+	_, section, _ = strings.Cut(section, "```sh\n")
+	lines, _, found := strings.Cut(section, "```")
+	if !found {
+		t.Fatal("docs/reported-runs.md has no lines for Nextflow")
+	}
+	s := start(t, "--data", t.TempDir())
+	session, _, _ := s.signUp("ada")
+	token := s.want(201, "POST", "/auth/api-tokens", `{"name":"nextflow","scopes":["report"]}`, "Authorization", bearer(session))["token"].(string)
+	pipeline, plugins := absolute(t, "../../e2e/nextflow/where.nf"), absolute(t, "../../e2e/nextflow/plugins")
+	lines = strings.NewReplacer("https://millrace.example.org", s.base, "oat_…", token, "nf-core/rnaseq", pipeline).Replace(lines)
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", lines+"\necho \"with ${TOWER_ACCESS_TOKEN}\"")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PATH="+engine+"/bin:"+os.Getenv("PATH"), "NXF_HOME="+t.TempDir(), "NXF_PLUGINS_DIR="+plugins)
+	said, err := cmd.CombinedOutput()
+	_, endpoint, found := strings.Cut(string(said), "reports to ")
+	endpoint, _, _ = strings.Cut(endpoint, "\n")
+	if err != nil || !found || endpoint != s.base+"/api/nextflow" || !strings.Contains(string(said), "with "+token+"\n") {
+		t.Fatalf("%v: %s", err, said)
+	}
+	path := strings.TrimPrefix(endpoint, s.base) + "/trace/create"
+	s.want(200, "POST", path, `{"sessionId":"6b1d2c3e-0000-4000-8000-000000000000","runName":"sad_euler","projectName":"lab/rnaseq"}`, "Authorization", bearer(token))
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -14,13 +17,14 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/objects/s3"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // openObjects opens the store that the settings name. Transfers is nil where
 // clients speak to it directly.
-func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.Kept, files.PartObjects, httpapi.Transfers, error) {
+func (s *settings) openObjects(ctx context.Context, signingKey []byte, now func() time.Time) (objects.Kept, files.PartObjects, httpapi.Transfers, error) {
 	if s.StorageURL != "" {
-		store, err := s3.Open(ctx, s.StorageURL, time.Now)
+		store, err := s3.Open(ctx, s.StorageURL, now)
 		return objects.Kept{Store: store, Presigner: store}, store, nil, err
 	}
 	signer := disk.NewSigner(signingKey)
@@ -33,42 +37,84 @@ func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.
 
 func (s *settings) objectsFolder() string { return filepath.Join(s.Data, "objects") }
 
-// lookedAt is how many of the newest files the doctor looks for.
-const lookedAt = 100
+// The doctor looks for so many of the newest files, and reads as many of them as have
+// that many bytes together.
+const (
+	lookedAt  = 100
+	readBytes = 256 << 20
+)
 
 // checkObjects looks for the newest files of the database where the settings
-// say that files are. It changes nothing: a server may be at work.
-func (s *settings) checkObjects(ctx context.Context) error {
+// say that files are, and compares the content of some with their hashes. It says how
+// many those were, and changes nothing: a server may be at work.
+func (s *settings) checkObjects(ctx context.Context) (how string, err error) {
 	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
-		return nil // the check of the database says why
+		return "", nil // the check of the database says why
 	}
 	defer db.Close()
-	keys, err := db.NewestBlobs(ctx, lookedAt)
+	list, err := db.NewestObjects(ctx, lookedAt)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var store objects.Store
 	if s.StorageURL != "" {
 		store, err = s3.Open(ctx, s.StorageURL, time.Now)
-	} else if len(keys) > 0 { // else there need not be a folder yet
+	} else if len(list) > 0 { // else there need not be a folder yet
 		store, err = disk.Open(ctx, s.objectsFolder(), nil, time.Now)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	missing := 0
-	for _, key := range keys {
-		if _, err := store.Stat(ctx, key); fault.Is(err, fault.KindNotFound) {
+	read, err := compareObjects(ctx, store, list)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf(" (of the newest %d, the content of %d was read)", len(list), read), nil
+}
+
+// compareObjects looks for objects, and reads as many of them as readBytes allows.
+func compareObjects(ctx context.Context, store objects.Store, list []runs.Recorded) (read int, err error) {
+	missing, changed, left := 0, 0, int64(readBytes)
+	for _, o := range list {
+		found, err := store.Stat(ctx, o.Key)
+		switch {
+		case fault.Is(err, fault.KindNotFound):
 			missing++
-		} else if err != nil {
-			return err
+		case err != nil:
+			return read, err
+		case found.Size != o.Size:
+			changed++
+		case o.Size <= left:
+			read, left = read+1, left-o.Size
+			same, err := hasHash(ctx, store, o.Key, o.SHA256)
+			if err != nil {
+				return read, err
+			}
+			if !same {
+				changed++
+			}
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of the newest %d files are missing: is this the storage of this database, and as new as it?", missing, len(keys))
+		return read, fmt.Errorf("%d of the newest %d files are missing: is this the storage of this database, and as new as it?", missing, len(list))
 	}
-	return nil
+	if changed > 0 {
+		return read, fmt.Errorf("%d of the newest %d files do not have the content that the database recorded: restore them from a backup", changed, len(list))
+	}
+	return read, nil
+}
+
+// hasHash reports whether an object has the content with this hash.
+func hasHash(ctx context.Context, store objects.Store, key, sum string) (bool, error) {
+	r, err := store.Open(ctx, key, 0, -1)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	return hex.EncodeToString(h.Sum(nil)) == sum, err
 }
 
 // connects are the origins, beside our own, that the app in a browser talks

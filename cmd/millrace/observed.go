@@ -16,7 +16,7 @@ import (
 // observe has what the engine does counted.
 func (h *application) observe() (*observe.DB, func(part string)) {
 	m := metrics.NewEngine(h.metrics)
-	metrics.NewQueues(h.metrics, time.Now, func(ctx context.Context) (list []metrics.Queue, oldest time.Time, err error) {
+	metrics.NewQueues(h.metrics, h.db.Now, func(ctx context.Context) (list []metrics.Queue, oldest time.Time, err error) {
 		queues, oldest, err := h.db.RunQueues(ctx)
 		for _, q := range queues {
 			list = append(list, metrics.Queue(q))
@@ -29,7 +29,7 @@ func (h *application) observe() (*observe.DB, func(part string)) {
 	}, func() metrics.Disk {
 		space, state := h.disk.Measure()
 		return metrics.Disk{Free: space.Free, FreeFiles: space.FreeFiles, State: state}
-	})
+	}, h.db.Clock().Offset)
 	o := &observe.DB{DB: h.db, Observers: []observe.Observer{m}, Trouble: m.Trouble, Version: version}
 	if h.traces != nil {
 		o.Observers = append(o.Observers, h.traces)

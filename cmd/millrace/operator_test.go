@@ -136,6 +136,10 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "ok       database") || !strings.Contains(string(out), "ok       stored files") || !strings.Contains(string(out), "ok       executor local") {
 		t.Errorf("%v %s", err, out)
 	}
+	open := millrace(t, "admin", "doctor", "--data", dir, "--sandbox", "none")
+	if out, err := open.CombinedOutput(); err != nil || !strings.Contains(string(out), "warning  limits of tasks: this machine does not enforce: ") || !strings.Contains(string(out), "network; isolation") {
+		t.Errorf("%v %s", err, out)
+	}
 	bare := millrace(t, "admin", "doctor", "--data", dir)
 	bare.Env = append(bare.Env, "PATH="+t.TempDir()) // without bubblewrap and uv
 	if out, err := bare.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor local") || !strings.Contains(string(out), "pip install uv") {

@@ -73,9 +73,9 @@ func (h *application) buildAI(s *settings, origins []string) (*ai.Chat, string, 
 	limits.FailedPerOwner = max(limits.FailedPerOwner, s.AnalysesPerDay)
 	o := ai.Options{
 		Store: h.db, Queue: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: limits,
-		Worker: rand.Text(), Alone: s.Embedded(), Log: h.log, Now: time.Now,
+		Worker: rand.Text(), Alone: s.Embedded(), Log: h.log, Now: h.db.Now,
 	}
-	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: time.Now}
+	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: h.db.Now}
 	if s.AIBaseURL != "" {
 		model := llm.New(llm.Options{BaseURL: s.AIBaseURL, Model: s.AIModel, Key: s.AIAPIKey, Log: h.log})
 		o.Model, chat.Model = model, model

@@ -26,6 +26,7 @@ import (
 
 // The tests run the real program: this test binary, told to be millrace.
 func TestMain(m *testing.M) {
+	setClock()
 	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) || unpack.IsCall(os.Args) {
 		main()
 	}

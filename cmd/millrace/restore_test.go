@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,4 +106,155 @@ func copyObjects(t *testing.T, from, to string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// restorable makes a file, a report and a folder.
+const restorable = `{"nodes":[{"id":"a",
+	"command":"echo hello > o; echo '<b>hi</b>' > page.html; mkdir dir; echo in > dir/f",
+	"outputs":{"o":{"path":"o"},"page":{"path":"page.html"},"dir":{"path":"dir","directory":true}}}]}`
+
+// Copied objects have other inodes, times or ETags. The server verifies their content
+// once and goes on using them.
+func TestRestoredOutputsAreIntact(t *testing.T) {
+	t.Parallel()
+	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	s := start(t, "--data", data, "--sandbox", "none")
+	token, cookie, _ := s.signUp("ada")
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, restorable)))
+	s.endedFor(cookie, id)
+	if out, err := millrace(t, "backup", "--data", data, backup).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	copied := func(t *testing.T, command ...string) {
+		t.Helper()
+		if _, err := exec.LookPath(command[0]); err != nil {
+			t.Skip(command[0], "is not installed")
+		}
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	for name, restore := range map[string]func(t *testing.T, to string){
+		"cp -r":           func(t *testing.T, to string) { copied(t, "cp", "-r", backup, to) },
+		"cp -a":           func(t *testing.T, to string) { copied(t, "cp", "-a", backup, to) },
+		"rsync":           func(t *testing.T, to string) { copied(t, "rsync", "-a", backup+"/", to) },
+		"rsync --inplace": func(t *testing.T, to string) { copied(t, "rsync", "-r", "--inplace", backup+"/", to) },
+		"tar": func(t *testing.T, to string) {
+			copied(t, "sh", "-c", `mkdir -m 700 "$2" && tar -C "$1" -c . | tar -C "$2" -x`, "sh", backup, to)
+		},
+		"another machine": func(t *testing.T, to string) { // whose file system counts whole seconds
+			copied(t, "cp", "-a", backup, to)
+			copied(t, "find", to+"/objects", "-type", "f", "-exec", "touch", "-d", "2026-01-02 03:04:06", "{}", "+")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "restored")
+			restore(t, to)
+			again := start(t, "--data", to, "--sandbox", "none")
+			again.hasRestored(cookie, id)
+			again.kill()
+			if out, _ := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); !strings.Contains(string(out), "ok       stored files (of the newest ") || strings.Contains(string(out), "the content of 0 was read") {
+				t.Errorf("doctor prints\n%s", out)
+			}
+		})
+	}
+	t.Run("other content", func(t *testing.T) {
+		to := filepath.Join(t.TempDir(), "restored")
+		copied(t, "cp", "-a", backup, to)
+		copied(t, "sh", "-c", `f=$(grep -rlx hello "$1/objects") && echo jello > "$f"`, "sh", to)
+		again := start(t, "--data", to, "--sandbox", "none")
+		for range 2 { // the verdict stays
+			for _, path := range []string{"outputs", "outputs.zip", "crate"} {
+				if got := again.want(409, "GET", "/api/runs/"+id+"/"+path, "", "Cookie", cookie); got["code"] != "invalid_outputs" {
+					t.Errorf("%s: %v", path, got)
+				}
+			}
+		}
+		if retried := again.retry(cookie, id); retried["nodes"].([]any)[0].(map[string]any)["cached"] != false {
+			t.Errorf("changed outputs were reused: %v", retried["nodes"])
+		}
+		again.kill()
+		if out, err := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); err == nil || !strings.Contains(string(out), "1 of the newest") || !strings.Contains(string(out), "WRONG    stored files") {
+			t.Errorf("%v, doctor prints\n%s", err, out)
+		}
+	})
+}
+
+// The copy of a bucket may have other ETags: those of objects that were sent in parts
+// say nothing of their content.
+func TestOutputsOfACopiedBucketAreIntact(t *testing.T) {
+	t.Parallel()
+	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	prefix := fmt.Sprint("copied", rand.Uint64())
+	serve := func(data, folder string) *server {
+		return start(t, "--data", data, "--storage-url", bucketAddress(t)+"&prefix="+prefix+folder, "--sandbox", "none")
+	}
+	s := serve(data, "/first")
+	token, cookie, _ := s.signUp("ada")
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, restorable)))
+	s.endedFor(cookie, id)
+	if out, err := millrace(t, "backup", "--data", data, backup).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	client, u := openBucket(t, bucketAddress(t))
+	core := minio.Core{Client: client}
+	for object := range client.ListObjects(t.Context(), u.Host, minio.ListObjectsOptions{Prefix: prefix + "/first/", Recursive: true}) {
+		body, _, _, err := core.GetObject(t.Context(), u.Host, object.Key, minio.GetObjectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := prefix + "/second/" + strings.TrimPrefix(object.Key, prefix+"/first/")
+		upload, err := core.NewMultipartUpload(t.Context(), u.Host, to, minio.PutObjectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := core.PutObjectPart(t.Context(), u.Host, to, upload, 1, body, object.Size, minio.PutObjectPartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := core.CompleteMultipartUpload(t.Context(), u.Host, to, upload, []minio.CompletePart{{PartNumber: 1, ETag: part.ETag}}, minio.PutObjectOptions{})
+		if err != nil || done.ETag == object.ETag {
+			t.Fatalf("%s has the ETag %s as before, %v", to, done.ETag, err)
+		}
+	}
+	serve(backup, "/second").hasRestored(cookie, id)
+}
+
+// hasRestored looks at a run of the restorable workflow, and retries it.
+func (s *server) hasRestored(cookie, id string) {
+	s.t.Helper()
+	for _, path := range []string{"outputs.zip", "crate"} { // the first to ask waits for the verification
+		resp := s.send("GET", "/api/runs/"+id+"/"+path, "", "Cookie", cookie)
+		if text, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || err != nil || resp.Body.Close() != nil {
+			s.t.Errorf("%s: %d %s %v", path, resp.StatusCode, text, err)
+		}
+	}
+	rows, _ := s.want(200, "GET", "/api/runs/"+id+"/outputs", "", "Cookie", cookie)["data"].([]any)
+	if len(rows) != 3 {
+		s.t.Fatalf("the run made %v", rows)
+	}
+	for _, row := range rows {
+		o := row.(map[string]any)
+		addresses := []any{o["url"], o["reportUrl"]}
+		if folder, ok := o["directory"].(map[string]any); ok {
+			addresses = append(addresses, folder["archiveUrl"])
+		}
+		for _, address := range addresses {
+			if address != nil && get(s.t, address.(string)) == "" {
+				s.t.Errorf("%v is empty", address)
+			}
+		}
+	}
+	for _, n := range s.retry(cookie, id)["nodes"].([]any) {
+		if n.(map[string]any)["cached"] != true {
+			s.t.Errorf("the retry does not reuse %v", n)
+		}
+	}
+}
+
+// retry starts a run again, and waits for its end.
+func (s *server) retry(cookie, id string) map[string]any {
+	s.t.Helper()
+	again := s.want(202, "POST", "/api/runs/"+id+"/retry", `{}`, "Cookie", cookie)["runId"].(string)
+	return s.endedFor(cookie, again)
 }

@@ -112,3 +112,35 @@ func TestAFloodOfText(t *testing.T) {
 		t.Errorf("the server has taken %d MB", mb)
 	}
 }
+
+// Of a log that is longer than what is kept, the end is shown, which has the error.
+// Offsets are those of the whole log, and a page within what is missing leads behind it.
+func TestLongLogShowsItsEnd(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir(), "--task-log", "1MB")
+	_, cookie, _ := s.signUp("ada")
+	as := []string{"Cookie", cookie}
+	id := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, s.want(201, "POST", "/api/workflows",
+		`{"name":"w","definition":{"nodes":[{"id":"chatty","command":"seq -f %09.0f 300000; echo no such file >&2; exit 3"}]}}`,
+		as...)["id"].(string)), as...)["runId"].(string)
+	r := s.endedFor(cookie, id)
+	if log := r["logs"].(string); !strings.HasSuffix(log, "000299999\n000300000\nno such file\n") || r["logsTruncated"] != true {
+		t.Errorf("it ends with %q", log[max(0, len(log)-100):])
+	}
+	for _, of := range []string{"", "nodeId=chatty&"} {
+		page := func(offset int) map[string]any {
+			return s.want(200, "GET", fmt.Sprintf("/api/runs/%s/logs?%soffset=%d&limit=20", id, of, offset), "", as...)
+		}
+		gap := page(1_500_000)
+		next, _ := gap["nextOffset"].(float64)
+		if text, _ := gap["text"].(string); !strings.HasPrefix(text, "\n[log cut: ") || gap["size"] != 3_000_013.0 || gap["eof"] != false || next <= 1_500_000 || text != fmt.Sprintf("\n[log cut: %.0f bytes are missing here]\n", gap["missing"]) {
+			t.Fatalf("within what is missing: %v", gap)
+		}
+		line := (int(next) + 9) / 10 // the first whole one of the end
+		for offset, want := range map[int]string{0: "000000001\n000000002\n", 10 * line: fmt.Sprintf("%09d\n%09d\n", line+1, line+2), 3_000_000: "no such file\n"} {
+			if p := page(offset); p["text"] != want {
+				t.Errorf("from %d: %v", offset, p)
+			}
+		}
+	}
+}

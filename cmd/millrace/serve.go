@@ -27,7 +27,11 @@ func (c *serveCommand) Run(w console) error {
 	if err := s.problems(); err != nil {
 		return err
 	}
-	log := s.Logger(w.errOut)
+	reload := newReloader(w, s)
+	log := reload.log
+	if err := reload.loadCertificate(); err != nil {
+		return fmt.Errorf("cannot read the certificate: %w", err)
+	}
 	if err := s.MakeData(); err != nil {
 		return err
 	}
@@ -36,12 +40,15 @@ func (c *serveCommand) Run(w console) error {
 		return err
 	}
 	defer release()
-	db, err := migrated(w.ctx, s, log)
-	if err != nil {
+	if err := s.makeRoom(w.ctx, log); err != nil {
 		return err
 	}
-	err = c.serve(w, db, log)
-	return errors.Join(err, db.Close())
+	db, err := migrated(w.ctx, s, log)
+	if err != nil {
+		return explainFull(err, s.Data)
+	}
+	err = c.serve(w, db, reload)
+	return errors.Join(explainFull(err, s.Data), db.Close())
 }
 
 // migrated opens the database after bringing its schema up to date.
@@ -60,7 +67,8 @@ func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, er
 	return s.OpenStore(ctx, catalog)
 }
 
-func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
+func (c *serveCommand) serve(w console, db *store.DB, reload *reloader) error {
+	log := reload.log
 	l, err := service.Listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
@@ -84,14 +92,16 @@ func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 	}
 	g, ctx := errgroup.WithContext(w.ctx)
 	h.background(ctx, g)
+	g.Go(func() error { return reload.Run(ctx) })
 	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
 	srv := newServer(h.handler, log)
+	srv.TLSConfig = reload.tlsConfig()
 	g.Go(func() error {
 		return serveHTTP(ctx, srv, l, func(l net.Listener) error {
 			if c.TLSCert != "" {
-				return srv.ServeTLS(l, c.TLSCert, c.TLSKey)
+				return srv.ServeTLS(l, "", "")
 			}
 			return srv.Serve(l)
 		}, c.Drain)
@@ -149,7 +159,7 @@ func (c *workerCommand) Run(w console) error {
 	if s.Embedded() {
 		return errors.New("a worker of its own needs --database-url postgres://…: the embedded database belongs to `millrace serve`, which works by itself")
 	}
-	log := s.Logger(w.errOut)
+	reload := newReloader(w, s)
 	if err := s.MakeData(); err != nil {
 		return err
 	}
@@ -158,19 +168,23 @@ func (c *workerCommand) Run(w console) error {
 		return err
 	}
 	defer release()
+	if err := s.makeRoom(w.ctx, reload.log); err != nil {
+		return err
+	}
 	catalog, err := s.catalog()
 	if err != nil {
 		return err
 	}
 	db, err := s.OpenStore(w.ctx, catalog)
 	if err != nil {
-		return err
+		return explainFull(err, s.Data)
 	}
-	err = c.work(w, db, log)
-	return errors.Join(err, db.Close())
+	err = c.work(w, db, reload)
+	return errors.Join(explainFull(err, s.Data), db.Close())
 }
 
-func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
+func (c *workerCommand) work(w console, db *store.DB, reload *reloader) error {
+	log := reload.log
 	origins := c.PublicURLs
 	if len(origins) == 0 {
 		origins = []string{"http://" + c.Listen}
@@ -181,6 +195,7 @@ func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
 	}
 	g, ctx := errgroup.WithContext(w.ctx)
 	h.background(ctx, g)
+	g.Go(func() error { return reload.Run(ctx) })
 	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ type settings struct {
 	MinFreeDisk string `help:"Free disk space below which nothing new starts and uploads are refused, such as 5GB. Default: 5 % of the file system, at most 10 GB." group:"tasks"`
 	Capacity    string `help:"What runs may use at once, such as vcpu=16,ramGb=64. Default: the machine." group:"tasks"`
 	InputCache  string `default:"50GB" help:"Disk space for inputs that were fetched from elsewhere and no run uses now; the oldest make room." group:"tasks"`
-	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task." group:"tasks"`
+	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task: its beginning and its end." group:"tasks"`
 
 	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat, up to what comes before /chat/completions." group:"papers and chat"`
 	AIModel           string `name:"ai-model" help:"Its model." group:"papers and chat"`

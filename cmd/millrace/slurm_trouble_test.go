@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/store/storetest"
-	"github.com/millrace/millrace/internal/waittest"
 )
 
 // gated is a run on a cluster of three tasks that wait for a gate, and of one
@@ -76,36 +75,131 @@ func (s *server) signal(which syscall.Signal) {
 	}
 }
 
-func (s *server) standsStill() bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	return err == nil && strings.Contains(string(status), "State:\tT")
+// standStill stops the server for a time.
+func (s *server) standStill(d time.Duration) {
+	s.t.Helper()
+	s.pause()
+	lasts(s.t, d, func() bool { return stopped(s.cmd.Process.Pid) })
+	s.signal(syscall.SIGCONT)
+}
+
+// pause stops the server until it gets SIGCONT. The signal takes effect later than it is
+// sent.
+func (s *server) pause() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+	await(s.t, "the standstill of a server", func() bool { return stopped(s.cmd.Process.Pid) })
 }
 
 // The only server stands still for a minute, twice as long as it may without
-// losing the run, while its tasks end on the cluster.
+// losing the run, while its tasks end on the cluster. The time in which nobody looked
+// and nothing ran is not billed.
 func TestAServerThatStoodStillLosesNothingOnSlurm(t *testing.T) {
 	t.Parallel()
 	s := onSlurm(t, t.TempDir(), "--data", t.TempDir())
+	began := time.Now()
 	g := startGated(t, s)
-	s.signal(syscall.SIGSTOP)
+	s.pause()
 	g.open()
-	if !waittest.While(time.Minute, s.standsStill) {
-		t.Fatal("somebody has woken the server")
-	}
+	ended := time.Now()
+	lasts(t, time.Minute, func() bool { return stopped(s.cmd.Process.Pid) })
+	idle := time.Since(ended)
 	s.signal(syscall.SIGCONT)
 	g.lostNothing(s)
+	// A server sees a task begin some time after it has begun.
+	if billed, most := g.billed(s), time.Since(began)-idle/2; billed > most {
+		t.Errorf("billed for %s; without half of the time in which nothing ran it took %s", billed, most)
+	}
+}
+
+// billed is what the run is billed for.
+func (g gated) billed(s *server) time.Duration {
+	g.t.Helper()
+	return time.Duration(s.endedFor(g.cookie, g.id)["durationMs"].(float64)) * time.Millisecond
+}
+
+// TestAClusterOnSlurmKeepsTheTasksOfAStoppedServer stops one of two servers that share a
+// cluster for longer than its lease. The other one adopts the tasks, which run on.
+func TestAClusterOnSlurmKeepsTheTasksOfAStoppedServer(t *testing.T) {
+	if !long() {
+		t.Skip("for `make chaos`")
+	}
+	t.Parallel()
+	for _, length := range []time.Duration{45 * time.Second, 75 * time.Second} {
+		t.Run(length.String(), func(t *testing.T) {
+			t.Parallel()
+			first, second := twoOnSlurm(t)
+			g := startGated(t, first)
+			other := second()
+			first.standStill(length)
+			await(t, "the other server", func() bool { return other.eventsOf(g)["run.resumed"] == 1 })
+			first.want(200, "GET", "/api/health/ready", "") // it is awake
+			// It learns by its next renewal that it has lost the run, and has time to act on that.
+			lasts(t, 20*time.Second, func() bool {
+				return other.want(200, "GET", "/api/runs/"+g.id, "", "Cookie", g.cookie)["status"] == "running"
+			})
+			g.open()
+			g.lostNothing(other)
+		})
+	}
+}
+
+// TestAClusterOnSlurmBillsALostJobForItsWork kills a job with its shim, so that half a
+// minute passes until it is known to be lost.
+func TestAClusterOnSlurmBillsALostJobForItsWork(t *testing.T) {
+	if !long() {
+		t.Skip("for `make chaos`")
+	}
+	t.Parallel()
+	folder, shared := t.TempDir(), t.TempDir()
+	s := onSlurm(t, folder, "--data", t.TempDir())
+	_, cookie, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"a","command":"touch %s/$ATTEMPT; if [ $ATTEMPT = 1 ]; then sleep 600; fi"}]}}`, shared), "Cookie", cookie)["id"].(string)
+	began := time.Now()
+	id := s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q}`, w))
+	await(t, "the task", func() bool { _, err := os.Stat(filepath.Join(shared, "1")); return err == nil })
+	for _, pid := range processesOf(t, folder) {
+		if pid != s.cmd.Process.Pid {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // one may have gone with another
+		}
+	}
+	killed := time.Now()
+	await(t, "the second attempt", func() bool { _, err := os.Stat(filepath.Join(shared, "2")); return err == nil })
+	unnoticed := time.Since(killed)
+	r := s.endedFor(cookie, id)
+	billed := time.Duration(r["durationMs"].(float64)) * time.Millisecond
+	if most := time.Since(began) - unnoticed/2; r["status"] != "completed" || billed > most {
+		t.Errorf("%v, billed for %s; without half of the time in which nothing ran it took %s", r["status"], billed, most)
+	}
+}
+
+// eventsOf counts the events of a run by their type.
+func (s *server) eventsOf(g gated) map[string]int {
+	s.t.Helper()
+	events := map[string]int{}
+	for _, e := range s.events(g.cookie, g.id) {
+		events[e.(map[string]any)["type"].(string)]++
+	}
+	return events
+}
+
+// twoOnSlurm starts a server on a cluster, and returns how to start another one beside it.
+func twoOnSlurm(t *testing.T) (first *server, second func() *server) {
+	t.Helper()
+	folder := t.TempDir()
+	args := []string{"--database-url", storetest.Postgres(t), "--secret-key", "shared by all replicas", "--public-urls", "http://localhost", "--sign-up", "open", "--data"}
+	next := func() *server { return onSlurm(t, folder, append(args, t.TempDir())...) }
+	return next(), next
 }
 
 // Of two servers that share a cluster one stands still. The other takes the
 // tasks over as they are, and when the first goes on it changes nothing.
 func TestTheOtherServerTakesTasksOnSlurmOver(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	args := []string{"--database-url", storetest.Postgres(t), "--secret-key", "shared by all replicas", "--public-urls", "http://localhost", "--sign-up", "open", "--data"}
-	first := onSlurm(t, folder, append(args, t.TempDir())...)
+	first, next := twoOnSlurm(t)
 	g := startGated(t, first)
-	second := onSlurm(t, folder, append(args, t.TempDir())...)
-	first.signal(syscall.SIGSTOP)
+	second := next()
+	first.pause()
 	g.open()
 	g.lostNothing(second)
 	first.signal(syscall.SIGCONT)

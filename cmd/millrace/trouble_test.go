@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"io"
 	"net"
@@ -24,7 +25,9 @@ type cable struct {
 	mu    sync.Mutex
 	out   bool
 	count int // of connections so far
-	conns map[net.Conn]bool
+
+	refused int // connections since it was pulled
+	conns   map[net.Conn]bool
 
 	stalled sync.RWMutex // held while nothing gets through
 }
@@ -76,6 +79,7 @@ func (c *cable) add(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.out {
+		c.refused++
 		return false
 	}
 	c.count++
@@ -99,17 +103,50 @@ func (s stall) Write(p []byte) (int, error) {
 }
 
 // hang leaves all connections as they are, and lets nothing through for a while.
-func (c *cable) hang(d time.Duration) {
+func (c *cable) hang(t *testing.T, d time.Duration) {
+	t.Helper()
 	c.stalled.Lock()
-	pause(d)
-	c.stalled.Unlock()
+	defer c.stalled.Unlock()
+	lasts(t, d, func() bool { return !c.stalled.TryRLock() })
+}
+
+// away refuses all connections for a while.
+func (c *cable) away(t *testing.T, d time.Duration) {
+	t.Helper()
+	c.pull(true)
+	defer c.pull(false)
+	lasts(t, d, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.out
+	})
+}
+
+// restart cuts all connections and takes new ones once it has refused one.
+func (c *cable) restart(t *testing.T) {
+	t.Helper()
+	c.pull(true)
+	await(t, "a connection that is refused", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.refused > 0
+	})
+	c.pull(false)
+}
+
+// lasts lets a disturbance last for a time, and fails the test if it ends by itself.
+func lasts(t *testing.T, d time.Duration, holds func() bool) {
+	t.Helper()
+	if !waittest.While(d, holds) {
+		t.Error("the disturbance ended early")
+	}
 }
 
 // pull cuts all connections, and refuses new ones until it is put back.
 func (c *cable) pull(out bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out = out
+	c.out, c.refused = out, 0
 	for conn := range c.conns {
 		conn.Close()
 	}
@@ -178,4 +215,25 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 		}
 	}
 	s.billedOnce(cookie, ids)
+}
+
+// A full disk of PostgreSQL is trouble of the service, and nobody's mistake.
+func TestFullDiskOfPostgreSQLIs503(t *testing.T) {
+	t.Parallel()
+	database := storetest.Postgres(t)
+	s := start(t, "--data", t.TempDir(), "--database-url", database, "--public-urls", "http://localhost", "--sign-up", "open")
+	_, cookie, _ := s.signUp("ada")
+	withDatabase(t, database, func(db *sql.DB) error {
+		_, err := db.Exec(`
+			CREATE FUNCTION full_disk() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+				BEGIN RAISE 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full'; END $$;
+			CREATE TRIGGER full_disk BEFORE INSERT ON workflows FOR EACH ROW EXECUTE FUNCTION full_disk()`)
+		return err
+	})
+	status, answer, header := s.call("POST", "/api/workflows", `{"name":"w"}`, "Cookie", cookie)
+	if status != 503 || answer["code"] != "unavailable" || header.Get("Retry-After") == "" {
+		t.Errorf("%d %v, Retry-After %q", status, answer, header.Get("Retry-After"))
+	}
+	withDatabase(t, database, func(db *sql.DB) error { _, err := db.Exec(`DROP TRIGGER full_disk ON workflows`); return err })
+	s.want(201, "POST", "/api/workflows", `{"name":"w"}`, "Cookie", cookie)
 }

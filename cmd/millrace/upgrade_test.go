@@ -129,3 +129,35 @@ func withDatabase(t *testing.T, url string, do func(*sql.DB) error) {
 		t.Fatal(err)
 	}
 }
+
+// A database that a newer program has migrated is refused, and not called up to date.
+func TestMigrateRefusesANewerSchema(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", storetest.Postgres(t)} {
+		t.Run(map[bool]string{true: "sqlite", false: "postgres"}[url == ""], func(t *testing.T) {
+			t.Parallel()
+			folder, driver, where := t.TempDir(), "pgx", url
+			args := []string{"migrate", "--data", folder}
+			if url == "" {
+				driver, where = "sqlite", filepath.Join(folder, "millrace.db")
+			} else {
+				args = append(args, "--database-url", url)
+			}
+			if out, err := millrace(t, args...).CombinedOutput(); err != nil || !strings.Contains(string(out), "up to date") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			db, err := sql.Open(driver, where)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = db.Exec("INSERT INTO schema_versions (version_id, is_applied) VALUES (99999, TRUE)")
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			out, err := millrace(t, args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "newer than this program knows") || strings.Contains(string(out), "up to date") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/bounds"
@@ -35,7 +36,6 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
-	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/recipe"
 	environmentsroom "github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
@@ -80,6 +80,7 @@ type application struct {
 	files     *files.Service
 	uploads   *files.Uploads
 	disk      *freedisk.Watch
+	taskDisk  *freedisk.Watch // of tasks, where they have another; else nil
 	workers   *executors.Workers
 	places    []workplace // of the executors of this process
 	software  executors.SoftwareOfAll
@@ -99,6 +100,7 @@ type application struct {
 	hooks     *webhooks.Sender
 	copier    *outputcopy.Copier
 	failures  *operator.Recorder
+	verifier  *runs.Verifier
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -110,7 +112,7 @@ type application struct {
 
 // build puts the parts together; origins are where we are served.
 func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*application, error) {
-	transport, mailbox, err := s.mailTransport()
+	transport, mailbox, err := s.mailTransport(db.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +120,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &application{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: memory.Limit(log)}
+	h := &application{log: log, db: db, sender: mail.NewSender(db, transport, log, db.Now), metrics: newRegistry(), memory: memory.Limit(log)}
+	h.sender.Base = origins[0]
 	if err := s.checkMachines(ctx, db, log); err != nil {
 		return nil, err
 	}
-	keep, parts, doors, err := s.openObjects(ctx, db.Key("object addresses"))
+	keep, parts, doors, err := s.openObjects(ctx, db.Key("object addresses"), db.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +137,9 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h.retention = upkeep.NewRetention(db, keeping, time.Now)
+	h.retention = upkeep.NewRetention(db, keeping, db.Now)
 	h.keepAudit, _ = retention.Parse(s.KeepAudit) // which the policy has checked
-	h.files = files.NewService(db.FileStores(), keep.Bytes(), catalog, time.Now)
+	h.files = files.NewService(db.FileStores(), keep.Bytes(), catalog, db.Now)
 	h.uploads = files.NewUploads(db, parts, h.files)
 	if err := h.trace(ctx, s); err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := h.watchDisk(s); err != nil {
 		return nil, err
 	}
-	h.shims = &executors.Shims{Store: db, Objects: keep, Key: db.Key("tickets of attempts"), Log: log}
+	h.shims = &executors.Shims{Store: db, Objects: keep, Key: db.Key("tickets of attempts"), Log: log, Now: db.Now}
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}
@@ -155,7 +158,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.accounts = builtin.New(builtin.Options{
 		Stores: db.Identity(), Post: h.sender, Passwords: builtin.NewPasswords(), Origins: origins,
-		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: time.Now,
+		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: db.Now,
 	})
 	providers, err := s.providers()
 	if err != nil {
@@ -163,13 +166,13 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
-		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: time.Now,
+		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: db.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.PartLife, Transfer: files.TransferLife},
 	})
-	drawings := workflows.NewService(db.WorkflowStores(), time.Now)
-	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
+	drawings := workflows.NewService(db.WorkflowStores(), db.Now)
+	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: db.Now})
 	h.editor = collab.New(collab.Options{
-		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
+		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: db.Now,
 	})
 	drawings.GoLive(h.editor)
 	drawings.SayNoEnvironments(h.software.NoEnvironments)
@@ -178,30 +181,42 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor, h.files}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor, h.files}, Sweeps: syncedStore{db, h.editor, h.files}, Kept: db, Known: db, Remote: s.remoteInputs(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor, h.files}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor, h.files}, Sweeps: syncedStore{db, h.editor, h.files}, Kept: db, Known: db, Remote: s.remoteInputs(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Verifier: h.verifier, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: db.Now,
 	})
-	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
-	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
+	startsItself, reports := schedules.NewService(db, db, asked, db.Now), reported.NewService(db, h.feed, db.Now)
+	if s.Embedded() { // else the disk is not where the database is
+		for _, room := range []interface {
+			RefuseWhile(full func(context.Context) error)
+		}{drawings, startsItself, reports} {
+			room.RefuseWhile(h.disk.Check)
+		}
+		h.editor.Full = h.disk.Check
+		asked.RefuseWhile(h.disk.CheckNearlyNone) // runs that are accepted wait for the disk
+	}
+	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: db.Now}
+	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: db.Now}
 	h.failures = installation.Recorder(db)
-	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), origins[0], log, time.Now)
-	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
-	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
+	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), origins[0], log, db.Now)
+	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: db.Now}
+	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: db.Now}
+	finding := runfilters.NewService(db, db, db, db, db.Now)
+	finding.DeleteBytes(h.files.DeleteNow)
 	api := httpapi.New(httpapi.Options{
-		Away: store.IsUnavailable, Version: version,
+		Away: isUnavailable, Version: version,
 		Log: log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,
-		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Known: db, Now: time.Now},
+		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Known: db, Now: db.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
-		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
+		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), db.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
-		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
-		Secrets: secrets.NewService(db, time.Now), Environments: environmentsroom.NewService(db), Notifications: notifications.NewService(db, time.Now), Audit: audit.NewService(db),
-		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
-		Schedules:   schedules.NewService(db, db, asked, time.Now),
-		Reported:    reported.NewService(db, h.feed, time.Now),
-		Finding:     runfilters.NewService(db, db, db, time.Now),
+		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: db.Now,
+		Secrets: secrets.NewService(db, db.Now), Environments: environmentsroom.NewService(db), Notifications: notifications.NewService(db, db.Now), Audit: audit.NewService(db),
+		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, db.Now),
+		Schedules:   startsItself,
+		Reported:    reports,
+		Finding:     finding,
 		Failed:      h.failures.Record,
 		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
-		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
+		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
@@ -235,7 +250,7 @@ func (s syncedStore) MissingFiles(ctx context.Context, team ids.Team, keys []str
 	if err != nil || len(missing) == 0 {
 		return missing, err
 	}
-	if err := s.files.Settle(ctx, team); err != nil {
+	if err := s.files.SettleKeys(ctx, team, missing); err != nil {
 		return nil, err
 	}
 	return s.DB.MissingFiles(ctx, team, keys)
@@ -272,11 +287,13 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	}
 	h.feed = live.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
+	stored := observe.Objects{Kept: keep, Trouble: trouble}
+	h.verifier = runs.NewVerifier(stored, h.db)
 	if h.software.Sources, err = s.openSources(s.Data, s.Data, h.log); err != nil {
 		return err
 	}
 	tasks := metrics.NewExecutors(h.metrics)
-	h.workers = &executors.Workers{DB: h.db, Feed: h.feed}
+	h.workers = &executors.Workers{DB: h.db, Feed: h.feed, Alone: s.Embedded()}
 	for i, x := range list {
 		place, err := h.openExecutor(ctx, s, x)
 		if err != nil {
@@ -286,12 +303,12 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		watched := watched.For(tasks.Of(x.Name))
 		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
-			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
+			Queue: watched, Leases: watched, Clock: clock.Uptime, Time: h.db.Clock(), Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: stored, Verifier: h.verifier, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
+			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: h.db.Now},
 			Addresses:     h.db, RemoteInputs: s.remoteInputs(h.db), InputCache: inputs,
 			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
 			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.Environments.Problem() != ""},
-			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
+			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: h.db.Now,
 		}))
 	}
 	h.feed.Wake, h.feed.Cancel = h.workers.WakeHere, h.workers.CancelHere
@@ -303,27 +320,13 @@ func (s *settings) remoteInputs(db *store.DB) *remote.Inputs {
 	return remote.NewInputs(remote.New(s.FetchAllowPrivate), db, s.FetchAllowPrivate)
 }
 
-// watchDisk has the server stop taking things on before its disk is full.
-func (h *application) watchDisk(s *settings) error {
-	var least int64
-	var err error
-	if s.MinFreeDisk != "" {
-		least, err = parseSize(s.MinFreeDisk)
-	}
-	h.disk = freedisk.New(s.Data, least, h.log)
-	if s.StorageURL == "" {
-		h.files.RefuseWhile(h.disk.Check)
-	}
-	return err
-}
-
 // mailTransport sends mails; the mailbox is nil unless they stay here.
-func (s *settings) mailTransport() (mail.Transport, account.Mailbox, error) {
+func (s *settings) mailTransport(now func() time.Time) (mail.Transport, account.Mailbox, error) {
 	if s.SMTPURL != "" {
-		c, err := mail.NewSMTP(s.SMTPURL, time.Now)
+		c, err := mail.NewSMTP(s.SMTPURL, now)
 		return c, nil, err
 	}
-	f, err := mail.NewFolder(filepath.Join(s.Data, "mail"), "Millrace <millrace@localhost>", time.Now)
+	f, err := mail.NewFolder(filepath.Join(s.Data, "mail"), "Millrace <millrace@localhost>", now)
 	return f, f, err
 }
 
@@ -355,13 +358,18 @@ func (h *application) recover(ctx context.Context) error {
 // background is what runs beside the requests, on every server and worker.
 func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	for _, part := range []interface{ Run(context.Context) error }{
-		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier, h.failures,
+		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier, h.failures, h.verifier,
 	} {
 		g.Go(func() error { return part.Run(ctx) })
+	}
+	if h.taskDisk != nil {
+		g.Go(func() error { return h.taskDisk.Run(ctx) })
 	}
 	for i, e := range h.workers.Engines {
 		g.Go(func() error { return errors.Join(e.Run(ctx), h.places[i].driver.Close()) })
 	}
+	g.Go(func() error { return h.db.Clock().Run(ctx, h.log) })
+	g.Go(func() error { return h.db.WatchSecretKey(ctx) })
 	g.Go(h.shed)
 }
 

@@ -149,10 +149,10 @@ test("two people edit together: they see one another, and undo only their own", 
   await bo.page.locator(".cm-content").click();
   await bo.page.keyboard.press("Control+Home");
   await bo.page.keyboard.press("Shift+End");
-  await ada.page.locator(".cm-other", { hasText: "Bo Lund" }).waitFor();
+  await ada.page.locator(".cm-ySelectionInfo", { hasText: "Bo Lund" }).waitFor({ state: "attached" });
   await look(ada.page, "editor-carets");
   await bo.page.getByLabel("Name", { exact: true }).click();
-  await ada.page.locator(".cm-other").waitFor({ state: "detached" });
+  await ada.page.locator(".cm-ySelectionInfo").waitFor({ state: "detached" });
   await node(ada.page, "Ada's step").click();
 
   // Bo's undo takes back Bo's edit, although Ada's came in between.

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { accessible, calm, Harness, type Person, until } from "./harness.ts";
+import { accessible, calm, Harness, look, type Person, until } from "./harness.ts";
 
 let harness: Harness;
 beforeAll(async () => {
@@ -164,5 +164,24 @@ test("the palette finds runs by what they were given, steps, and files", async (
   await found(/quokka\.txt/);
   await page.waitForURL(/\/files\?q=quokka\.txt/);
   await row(page, "quokka.txt").waitFor();
+  calm(page);
+});
+
+test("the palette finds workflows and runs in a tab that has listed neither", async () => {
+  const person = await harness.person("Pal Fresh");
+  const { page } = person;
+  const [run = ""] = await started(person, "Counts of numbats", "exit 3", ["first try"]);
+  expect(await ended(person, run)).toBe("failed");
+  await page.goto(`${harness.url}/account`);
+  await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Counts of numbats", exact: true }).waitFor();
+  const answers = ["workflows", "runs"].map((kind) => page.waitForResponse(`**/api/${kind}?q=numbat*`));
+  await page.getByPlaceholder("Search workflows").fill("numbat");
+  await Promise.all(answers);
+  await page.getByRole("option", { name: /^first try\s*Counts of numbats #1 · failed · just now$/ }).waitFor();
+  await look(page, "palette");
+  await page.getByRole("option", { name: "Counts of numbats", exact: true }).click();
+  await page.waitForURL(/\/workflows\/wf_/);
   calm(page);
 });

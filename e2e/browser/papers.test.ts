@@ -125,6 +125,23 @@ test("a file that is no paper is refused with a reason", async () => {
   calm(page);
 });
 
+test("the chat about a run of another team of mine opens in that team", async () => {
+  const eli = await harness.person("Eli Two");
+  const { page } = eli;
+  const made = await eli.api("POST", "/api/workflows", {
+    name: "Numbat counts",
+    definition: { nodes: [{ id: "step", command: "true" }] },
+  });
+  const run = (await eli.api("POST", "/api/runs", { workflowId: made.body.data.id })).body.data.runId;
+  const lab = (await eli.api("POST", "/auth/teams", { name: "Numbat lab" })).body.data.id;
+  await page.goto(`${harness.url}/chat?team=${lab}`);
+  await page.getByRole("button", { name: "Team: Numbat lab" }).waitFor();
+  await page.goto(`${harness.url}/chat?run=${run}`);
+  await page.getByText("Switched to Eli Two's team, the team of this run.").waitFor();
+  await page.getByText("Context: the run of Numbat counts.").waitFor();
+  calm(page);
+});
+
 test("an answer streams, is shown as code, and can be stopped", async () => {
   const { page } = await harness.person("Cha Tty");
   await page.goto(`${harness.url}/chat`);

@@ -1,7 +1,10 @@
 // A pipeline that runs elsewhere is watched here, with the lines that the page gives.
+import { execFile } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { calm, Harness, look, until } from "./harness.ts";
@@ -21,6 +24,39 @@ afterAll(async () => {
   rmSync(engine, { recursive: true, force: true });
 });
 
+// typed runs lines as they are typed, and says where Nextflow then reports, and with which token. That is the
+// real Nextflow in make test-nextflow, and elsewhere a program that goes by -with-tower as it does.
+async function typed(lines: string) {
+  const files = fileURLToPath(new URL("../nextflow/", import.meta.url));
+  const folder = mkdtempSync(join(tmpdir(), "millrace-nextflow-"));
+  try {
+    writeFileSync(join(folder, "main.nf"), readFileSync(join(files, "where.nf")));
+    const standIn = `#!/bin/bash
+endpoint=https://api.cloud.seqera.io
+while [ $# -gt 0 ]; do
+  if [ "$1" = -with-tower ] && [[ \${2:--} != -* ]]; then endpoint=$2; fi
+  shift
+done
+echo "reports to $endpoint"
+`;
+    writeFileSync(join(folder, "nextflow"), standIn, { mode: 0o755 });
+    const real = process.env.MILLRACE_TEST_NEXTFLOW;
+    const { stdout } = await promisify(execFile)("bash", ["-euc", `${lines}\necho "with $TOWER_ACCESS_TOKEN"`], {
+      cwd: folder,
+      env: {
+        ...process.env,
+        PATH: `${real ? join(real, "bin") : folder}:${process.env.PATH}`,
+        NXF_HOME: folder,
+        NXF_PLUGINS_DIR: join(files, "plugins"),
+      },
+    });
+    const said = (word: string) => new RegExp(`${word} (\\S+)`).exec(stdout)?.[1] ?? "";
+    return { endpoint: said("reports to"), token: said("with") };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 test("the lines of the page have a pipeline report here, and do nothing else", async () => {
   const ada = await harness.person("Ada Reeve");
   const { page } = ada;
@@ -37,9 +73,9 @@ test("the lines of the page have a pipeline report here, and do nothing else", a
   calm(page);
   await look(page, "pipelines");
 
-  // What Nextflow does with these lines: its observer reports to the endpoint with the token.
-  const said = (name: string) => new RegExp(`${name}=(\\S+)`).exec(lines)?.[1] ?? "";
-  const [endpoint, token] = [said("TOWER_API_ENDPOINT"), said("TOWER_ACCESS_TOKEN")];
+  // What Nextflow does with these lines: it reports to the endpoint with the token.
+  const { endpoint, token } = await typed(lines);
+  expect(endpoint).toBe(`${harness.url}/api/nextflow`);
   const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
   const made = await fetch(`${endpoint}/trace/create`, {
     method: "POST",
@@ -118,7 +154,7 @@ test("a step of two thousand tasks is a list of the rows in view", async () => {
     expect(taken.status, JSON.stringify(taken.body)).toBe(200);
   }
   await page.goto(`${harness.url}/runs/${run}?tab=items`);
-  await page.getByText("2,000 of 2,000 items done, 4 failed").waitFor();
+  await page.getByText("2,000 of 2,000 items done. 4 of 2,000 items failed").waitFor();
   const rows = page.getByRole("region", { name: /^Items of/ }).getByRole("row");
   await page.getByRole("button", { name: "sample=499" }).waitFor(); // failures come first
   expect(await rows.count()).toBeLessThan(100);

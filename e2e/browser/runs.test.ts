@@ -65,7 +65,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   const wrong = page.getByRole("region", { name: "What went wrong" });
   await wrong.getByText("line 3: three is not a number").waitFor();
   await wrong.getByText("exit status 3").waitFor();
-  await wrong.getByRole("heading", { name: "“Add up” exited with status 3" }).waitFor();
+  await wrong.getByRole("heading", { name: `Node "Add up" exited with status 3` }).waitFor();
   await page.getByRole("region", { name: "Step Add up" }).waitFor();
   await look(page, "run-failed");
   await wrong.getByRole("button", { name: "View in log" }).click();
@@ -146,6 +146,30 @@ test("a hundred thousand lines are scrolled, searched as a whole, and coloured",
   await log.evaluate((element) => element.scrollTo(0, 0));
   await log.getByText("line 1 of the log").waitFor();
   await look(page, "run-log");
+  // A link to a line opens there.
+  await page.goto(`${harness.url}/runs/${runId}?tab=log&line=50000`);
+  const linked = log.getByText("line 50000 of the log");
+  await linked.waitFor();
+  await until("the line is in view", () =>
+    linked.evaluate((line) => {
+      const box = line.getBoundingClientRect();
+      return box.top >= 0 && box.bottom <= window.innerHeight;
+    }),
+  );
+  await page.getByRole("button", { name: "Link to line 50003" }).click();
+  // The address names the log that the line is in, and another log has no such line.
+  const search = () => new URL(page.url()).searchParams;
+  expect([search().get("line"), search().get("node")]).toEqual(["50003", "none"]);
+  await page.getByRole("combobox", { name: "Log of" }).selectOption("Talk");
+  await until("the address names the step", async () => search().get("node") === "talk");
+  await log.getByText("red words").waitFor();
+  expect(search().has("line")).toBe(false);
+  await log.evaluate((element) => element.scrollTo(0, 0));
+  await page.getByRole("button", { name: "Link to line 2", exact: true }).click();
+  expect([search().get("line"), search().get("node")]).toEqual(["2", "talk"]);
+  await page.getByRole("button", { name: "Close" }).first().click();
+  await until("no step is chosen", async () => search().get("node") === "none");
+  expect(search().has("line")).toBe(false);
   calm(page);
 });
 
@@ -209,7 +233,10 @@ test("the run dialog checks what it is given, and estimates", async () => {
   await dialog.getByText("At most 9.").waitFor();
   await dialog.getByLabel("How many").fill("7");
   await dialog.getByText("credits an hour").waitFor();
-  await dialog.getByText("Huge").click();
+  await dialog.getByText("Custom").click();
+  await dialog.getByLabel("vCPU", { exact: true }).fill("900");
+  await dialog.getByLabel("GB", { exact: true }).fill("3600");
+  await dialog.getByText(/^This server has .* The run gets the whole machine, and is billed for 900 vCPU/).waitFor();
   await dialog.getByText("This size isn't available").waitFor();
   await look(page, "run-dialog-refused");
   await dialog.getByText("Standard").click();

@@ -46,3 +46,34 @@ test("the palette goes where its words say", async () => {
   await page.getByRole("heading", { name: "Team", level: 1 }).waitFor();
   calm(page);
 });
+
+test("single keys do nothing behind a dialog, and can be turned off", async () => {
+  const { page } = await harness.person("Kay Stroke");
+  await page.goto(`${harness.url}/account`);
+  await page.getByRole("button", { name: "New token" }).click();
+  const dialog = page.getByRole("dialog", { name: "New access token" });
+  await dialog.waitFor();
+  for (const key of ["g", "t", "?"]) await page.keyboard.press(key);
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("checkbox", { name: /single-key shortcuts/ }).uncheck();
+  await look(page, "account-shortcuts");
+  await page.getByRole("heading", { name: "Account", level: 1 }).click(); // away from the checkbox
+  for (const key of ["g", "t", "?"]) await page.keyboard.press(key);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("dialog", { name: "Search and commands" }).waitFor();
+  expect(page.url()).toBe(`${harness.url}/account`);
+  calm(page);
+});
+
+test("a page is printed without the sidebar", async () => {
+  const { page } = await harness.person("Prin Ter");
+  await page.goto(`${harness.url}/billing`);
+  await page.getByText("Credits left").waitFor();
+  await page.emulateMedia({ media: "print" });
+  expect(await page.getByRole("navigation", { name: "Main" }).isVisible()).toBe(false);
+  expect((await page.locator("#content").boundingBox())?.x).toBe(0);
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect(await page.getByRole("button", { name: "Open menu" }).isVisible()).toBe(false);
+  calm(page);
+});

@@ -26,12 +26,12 @@ from httpx_sse import connect_sse
 HERE = pathlib.Path(__file__).parent
 
 # The owner is let into everything, so it is with the owner that every field of a request is bent. The others are mostly
-# turned away, which takes fewer requests to see. Continuous integration has more of both.
+# turned away, which takes fewer requests to see. `make test-all` has more of both.
 def fuzzing(examples):
     return ["--phases", "examples,fuzzing", "--max-examples", str(examples)]
 
 
-ALL = os.environ.get("CI")
+ALL = os.environ.get("MILLRACE_TEST_ALL")
 PHASES = {
     "owner": ["--phases", "examples,coverage"] if ALL else fuzzing(3),
     "member": fuzzing(3 if ALL else 1),

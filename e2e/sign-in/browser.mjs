@@ -18,7 +18,7 @@ const phone = { width: 390, height: 844 }
 // it: some go out after the answer.
 async function link(to, kind) {
   let mail
-  for (const until = Date.now() + 20_000; !mail && Date.now() < until; await page.waitForTimeout(50)) {
+  for (const until = Date.now() + 90_000; !mail && Date.now() < until; await page.waitForTimeout(50)) {
     const mails = readdirSync(mailbox).filter((f) => f.endsWith('.eml')).sort().reverse().map((f) => readFileSync(join(mailbox, f), 'utf8'))
     mail = mails.find((m) => m.includes(`To: <${to}>`) && m.includes(`${base}/${kind}/`))
   }
@@ -36,7 +36,7 @@ async function check(name, page) {
   shown = await page.content()
   await mirror.goto(`${base}/mirror`)
   await mirror.evaluate(axe)
-  for (const colorScheme of process.env.CI || pictures ? ['light', 'dark'] : ['dark']) {
+  for (const colorScheme of process.env.MILLRACE_TEST_ALL || pictures ? ['light', 'dark'] : ['dark']) {
     await mirror.emulateMedia({ colorScheme })
     const overflow = await mirror.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     assert.ok(overflow <= 0, `${name} is ${overflow} px too wide for a phone`)
@@ -175,7 +175,7 @@ await check('sign-up-invited', page)
 await page.fill('#name', 'Eve')
 await page.fill('#password', 'correct horse')
 await press('Create account')
-assert.equal(page.url(), `${base}/`)
+assert.ok(page.url().startsWith(`${base}/team/joined/team_`), 'the team of the invitation is active')
 await go(invitation)
 await check('invitation-accepted', page)
 
@@ -190,8 +190,7 @@ await press('Sign in')
 await heading(/Join/)
 await check('invitation-mine', page)
 await press('Join the team')
-await heading(/Welcome/)
-await check('invitation-joined', page)
+assert.ok(page.url().startsWith(`${base}/team/joined/team_`), 'the team of the invitation is active')
 
 // a second factor
 const token = (await (await fetch(`${base}/auth/sign-in`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: 'ada@example.org', password: 'another horse' }) })).json()).data.token

@@ -2,9 +2,13 @@ package ai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -34,6 +38,41 @@ type ChatRequest struct {
 type ChatField struct {
 	Name  string
 	Value []byte
+}
+
+// Bounds of what one request may ask for, since each is counted once.
+const (
+	maxChoices      = 8
+	maxAnswerTokens = 32768
+)
+
+// chatBounds are the most that the fields may ask for which have a bound.
+var chatBounds = map[string]int64{
+	"n": maxChoices, "best_of": maxChoices, "max_tokens": maxAnswerTokens, "max_completion_tokens": maxAnswerTokens, "min_tokens": maxAnswerTokens,
+}
+
+// chatNames are the fields that are checked or replaced here.
+var chatNames = append(slices.Sorted(maps.Keys(chatBounds)), "model", "messages", "stream", "stream_options")
+
+// check refuses a request that asks for more than one may.
+func (r ChatRequest) check() error {
+	for _, f := range r.Fields {
+		// Some servers read a field by its name without regard to case. To them this one
+		// would be a second field of that name, which nobody has checked.
+		like := func(name string) bool { return name != f.Name && strings.EqualFold(name, f.Name) }
+		if i := slices.IndexFunc(chatNames, like); i >= 0 {
+			return fault.Invalid("there is no field %q: its name is %s", f.Name, chatNames[i])
+		}
+		most := chatBounds[f.Name]
+		if most == 0 {
+			continue
+		}
+		var n *int64 // nil: as if it were absent
+		if err := json.Unmarshal(f.Value, &n); err != nil || n != nil && (*n < 0 || *n > most) {
+			return fault.Invalid("%s must be a whole number of at most %d", f.Name, most)
+		}
+	}
+	return nil
 }
 
 // ChatModel is the hosted model.
@@ -93,6 +132,9 @@ func (c *Chat) Ask(ctx context.Context, caller access.Caller, r ChatRequest) (*C
 		return nil, err
 	}
 	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	day := DayOf(c.Now())

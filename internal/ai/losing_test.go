@@ -147,6 +147,26 @@ func (m model) Read(context.Context, ai.Paper, []reader.Page) (reader.Reading, e
 	return reader.Reading{Summary: "The model's."}, m.err
 }
 
+// silent is a model that never answers.
+type silent struct{ model }
+
+func (silent) Read(ctx context.Context, _ ai.Paper, _ []reader.Page) (reader.Reading, error) {
+	<-ctx.Done()
+	return reader.Reading{}, ctx.Err()
+}
+
+// A model that does not answer in its time leaves the paper to the built-in analyser.
+func TestReadingGoesOnWithoutASilentModel(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.Service = b.room(func(o *ai.Options) { o.Model, o.Patience.Model = silent{}, time.Millisecond })
+		a := b.ask(mill)
+		run(t, b.Service)
+		if a = b.ended(b.Service, a); a.Result == nil || !strings.Contains(fmt.Sprint(a.Result.Notes), "The model gave no usable answer") {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 func TestWhatWasNotReadIsNoted(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.world.find = func(context.Context, doi.DOI) (ai.Found, error) {

@@ -1,15 +1,12 @@
-// Package arch holds the tests that keep the code in order: which way
-// imports point, and how large a room may grow.
+// Package arch tests the structure of the code: which way imports point, and
+// which package may use which library.
 package arch
 
 import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +26,7 @@ var mayImport = map[string][]string{
 	"httpapi":  {"domain", "rooms", "contract", "wire"},
 	"client":   {"contract"},
 	"cli":      {"client", "contract"},
-	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web"},
+	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web", "wire"},
 	"web":      {},
 	"arch":     {},
 	"tools":    {}, // what builds releases
@@ -49,7 +46,10 @@ var floorOf = map[string]string{
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
 	"metrics": "adapters", "tracing": "adapters", "remote": "adapters", "git": "adapters",
 
+	"clock":    "wire", // what everybody needs who compares times of several machines
 	"safedial": "wire", // what everybody needs who connects to strangers
+	"turns":    "wire", // what everybody needs who transfers for many teams
+	"panics":   "wire", // what everybody needs who works for many in one process
 	"socket":   "wire", // what everybody needs who has news for many
 	"sizetest": "wire", // how much tests do that could go on forever
 	"waittest": "wire", // what everybody's tests need who wait for another process
@@ -178,51 +178,6 @@ func checkImport(t *testing.T, importer, from, imported string) {
 	for driver, homes := range drivers {
 		if strings.HasPrefix(imported, driver) && !slices.Contains(strings.Fields(homes), home(importer)) && from != "domain" {
 			t.Errorf("%s imports %s, which belongs to %s", importer, imported, homes)
-		}
-	}
-}
-
-const maxFile = 400 // lines, tests and generated files aside
-
-// maxLines bounds a package.
-func maxLines(dir string) int {
-	switch filepath.Base(dir) {
-	case "graph":
-		return 3700 // one subject, many rules
-	default:
-		return 3000
-	}
-}
-
-func TestNothingIsTooBig(t *testing.T) {
-	room := map[string]int{}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != "../..") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go") {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		n := bytes.Count(text, []byte("\n"))
-		if n > maxFile {
-			t.Errorf("%s has %d lines; find the second subject in it", path, n)
-		}
-		room[filepath.Dir(path)] += n
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dir, n := range room {
-		if filepath.ToSlash(dir) != "../../internal/store" && n > maxLines(dir) { // TestTheStoreIsOrderedByRoom measures it
-			t.Errorf("%s has %d lines; it is two rooms", dir, n)
 		}
 	}
 }

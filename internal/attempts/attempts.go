@@ -73,9 +73,10 @@ type Report struct {
 
 // Log is a piece of the attempt's log. Marks are of driver and shim.
 type Log struct {
-	Offset int64           `json:"offset"`
-	Text   []byte          `json:"text"`
-	Marks  json.RawMessage `json:"marks,omitempty"`
+	Offset  int64           `json:"offset"`
+	Missing int64           `json:"missing,omitempty"` // bytes before Offset that are not kept
+	Text    []byte          `json:"text"`
+	Marks   json.RawMessage `json:"marks,omitempty"`
 }
 
 // Answer is what the shim hears. It goes on with its log from LogSize.
@@ -90,9 +91,11 @@ type Answer struct {
 // somebody on the way, and may pass.
 const Answered = "Millrace-Attempt"
 
-// Bounds of what a shim says at once, and of its log in all.
+// Bounds of what a shim says at once, of what is kept of its log in all, and of how
+// long a log can be of which something is missing.
 const (
 	MaxLogs  = 256 << 20
+	MaxSize  = 1 << 40
 	MaxLog   = 512 << 10
 	MaxState = 64 << 10
 	MaxExit  = 32 << 20
@@ -109,7 +112,7 @@ type Submitted interface {
 	// RenewAttempts says that attempts are wanted.
 	RenewAttempts(ctx context.Context, ids []string) error
 	// StopAttempt has the shim end its command.
-	StopAttempt(ctx context.Context, id string, grace time.Duration) error
+	StopAttempt(ctx context.Context, id, fence string, grace time.Duration) error
 	// ConcludeAttempt keeps what has become of an attempt: the first word counts.
 	ConcludeAttempt(ctx context.Context, id, fence string, outcome json.RawMessage) error
 	// RemoveAttempt forgets an attempt, with its log.

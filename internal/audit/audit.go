@@ -5,6 +5,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,13 +39,23 @@ type Entry struct {
 	RequestID string
 	Prev      string // the hash of the entry before; empty: there was none
 	Hash      string
+
+	// TargetName is what the target was called when it was done; empty: it had no name,
+	// or the entry is older than names in the log.
+	TargetName string
+	// TargetExists reports whether the team has the target still, as far as it has a name.
+	TargetExists bool
 }
 
 // Sum is the hash of an entry: of all it says and of the one before.
 func (e Entry) Sum() string {
-	text, err := json.Marshal([]any{
+	said := []any{
 		e.Chain, e.Seq, e.At.UnixMicro(), e.Actor.Type, e.Actor.ID, e.Actor.Name, e.Action, e.Target, e.Via, e.Address, e.RequestID, e.Prev,
-	})
+	}
+	if e.TargetName != "" { // which older entries lack
+		said = append(said, e.TargetName)
+	}
+	text, err := json.Marshal(said)
 	if err != nil {
 		panic(err) // text and numbers only
 	}
@@ -102,6 +113,9 @@ type Filter struct {
 type Store interface {
 	// AuditEntries are a chain's, newest first.
 	AuditEntries(ctx context.Context, chain string, f Filter, limit int) ([]Entry, error)
+	// TargetNames are what those of the targets are called that a team has and
+	// that have a name.
+	TargetNames(ctx context.Context, team ids.Team, targets []string) (map[string]string, error)
 	// WritePending writes the pending entry of the context by itself, for what changes
 	// nothing.
 	WritePending(ctx context.Context) error
@@ -120,10 +134,23 @@ func (s *Service) Entries(ctx context.Context, caller access.Caller, f Filter, l
 		return nil, false, err
 	}
 	list, err = s.store.AuditEntries(ctx, ChainOf(caller.Team), f, limit+1)
-	if len(list) > limit {
-		return list[:limit], true, err
+	if err != nil {
+		return nil, false, err
 	}
-	return list, false, err
+	if more = len(list) > limit; more {
+		list = list[:limit]
+	}
+	targets := make([]string, len(list))
+	for i, e := range list {
+		targets[i] = e.Target
+	}
+	names, err := s.store.TargetNames(ctx, caller.Team, targets)
+	for i := range list {
+		var now string
+		now, list[i].TargetExists = names[list[i].Target]
+		list[i].TargetName = cmp.Or(list[i].TargetName, now)
+	}
+	return list, more, err
 }
 
 // Note writes the pending entry of the context, which changes nothing: an export.

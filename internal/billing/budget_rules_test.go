@@ -107,15 +107,16 @@ func TestABudgetIsNamedInASentence(t *testing.T) {
 		}
 	}
 	b := billing.Budget{Scope: billing.UserBudget, Name: "https://evil.example/pay now", Limit: 10 * credits.Credit, Spent: 8 * credits.Credit, Hard: true}
-	m := billing.AlertMail(b, "team_a", 80)
-	if m.Team != "team_a" || m.Subject != "A budget has reached 80 %" || !strings.HasPrefix(m.Text, "The budget of ") || !strings.Contains(m.Text, "8 of 10 credits") || !strings.Contains(m.Text, "are interrupted") {
+	m := billing.AlertMail(b, "team_a", "Quokka lab", 80)
+	if m.Team != "team_a" || m.Subject != "A budget has reached 80 %" || !strings.HasPrefix(m.Text, "The budget of ") || !strings.Contains(m.Text, "8 of 10 credits") || !strings.Contains(m.Text, "are interrupted") ||
+		!strings.Contains(m.Text, "“Quokka lab”") || m.Path != "/billing?team=team_a" {
 		t.Errorf("%+v", m)
 	}
 	if strings.Contains(m.Text, "https://evil.example/pay") {
 		t.Errorf("a name is a link in a mail: %s", m.Text)
 	}
 	b.Hard = false
-	if m := billing.AlertMail(b, "team_a", 80); !strings.Contains(m.Text, "Runs go on") {
+	if m := billing.AlertMail(b, "team_a", "Quokka lab", 80); !strings.Contains(m.Text, "Runs go on") {
 		t.Error(m.Text)
 	}
 }

@@ -39,8 +39,8 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 	})
 	check(t, server, map[string]typed{
 		"what is unread":            {"notifications", "", "WHEN  TYPE  WHAT  WHERE\n", "", "GET /api/notifications?unread=true"},
-		"an invitation by link":     {"invite link wf_1 --role editor --hours 1 --uses 2 --max-credits 0 --allow-secrets", "", "https://x/join#mri_1\n", "", `POST /api/collab/invites {"allowSecrets":true,"expiresInHours":1,"maxCredits":0,"maxUses":2,"role":"editor","workflowId":"wf_1"}`},
-		"one of no limits":          {"invite link wf_1", "", "https://x/join#mri_1\n", "", `POST /api/collab/invites {"allowSecrets":false,"role":"viewer","workflowId":"wf_1"}`},
+		"an invitation by link":     {"invite link wf_1 --role editor --hours 1 --uses 2 --max-credits 0 --allow-secrets --allow-results", "", "https://x/join#mri_1\n", "", `POST /api/collab/invites {"allowResults":true,"allowSecrets":true,"expiresInHours":1,"maxCredits":0,"maxUses":2,"role":"editor","workflowId":"wf_1"}`},
+		"one of no limits":          {"invite link wf_1", "", "https://x/join#mri_1\n", "", `POST /api/collab/invites {"allowResults":false,"allowSecrets":false,"role":"viewer","workflowId":"wf_1"}`},
 		"an invitation by mail":     {"invite member a@b.c --role admin", "", "invited a@b.c as admin; the invitation expires 2020-03-02\nno email was sent, since your own email address is not confirmed: send them this link, https://x/i\n", "", `POST /api/team/invite {"email":"a@b.c","role":"admin"}`},
 		"a service account":         {"service-accounts create ci --role viewer", "", "user_9\n", "", `POST /api/service-accounts {"name":"ci","role":"viewer"}`},
 		"a token":                   {"service-accounts token user_1 ci --scopes read,run --days 5", "", "mrt_secret\n", "", `POST /api/service-accounts/user_1/tokens {"expiresInDays":5,"name":"ci","scopes":["read","run"]}`},

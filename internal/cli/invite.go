@@ -50,6 +50,7 @@ type inviteLink struct {
 	Hours         *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
 	Uses          *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
 	MaxCredits    *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
+	Results       bool     `env:"-" name:"allow-results" help:"Give editors a link to the results of each run they start."`
 	Secrets       bool     `env:"-" name:"allow-secrets" help:"Let editors change and run steps that use the team's secrets. They can then read them."`
 }
 
@@ -64,7 +65,7 @@ func (c *inviteLink) Run(w screen.Console) error {
 		return err
 	}
 	key := rand.Text()
-	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits, AllowSecrets: &c.Secrets}
+	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits, AllowSecrets: &c.Secrets, AllowResults: &c.Results}
 	r, err := s.API.CreateInviteWithResponse(s.Ctx, &api.CreateInviteParams{IdempotencyKey: &key}, in)
 	if err != nil {
 		return s.Explain(err)

@@ -91,7 +91,11 @@ func (c *loginCommand) ask(s *session.Session) (line.Grant, error) {
 }
 
 func (c *loginCommand) byPassword(s *session.Session) (line.Grant, error) {
-	password, err := s.Secret("Password: ")
+	prompt := "Password: "
+	if c.SignUp {
+		prompt = "Password (at least 10 characters): "
+	}
+	password, err := s.Secret(prompt)
 	if err != nil {
 		return line.Grant{}, err
 	}

@@ -43,8 +43,11 @@ func (c *webhooksList) Run(w screen.Console) error {
 			if len(x.Events) > 0 {
 				events = strings.Join(x.Events, " ")
 			}
-			if !x.Enabled {
+			switch {
+			case !x.Enabled:
 				enabled = "no"
+			case x.Paused != nil:
+				enabled = "paused (" + x.Paused.Code + ")"
 			}
 			rows = append(rows, []string{x.ID, screen.Clean(x.URL), events, enabled})
 		}

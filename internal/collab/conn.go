@@ -52,6 +52,9 @@ func (c *conn) serve() {
 	c.keepAliveTimer = time.AfterFunc(c.r.s.Times.KeepAlive, c.keepAlive)
 	c.mu.Unlock()
 	if c.r.join(c) {
+		if c.acks {
+			c.closing.Go(func() { c.r.sendDefinition(c) })
+		}
 		c.listen()
 	}
 	c.r.leave(c)
@@ -104,6 +107,8 @@ func (c *conn) handle(m message) {
 		c.r.updatePresence(c, m.entries)
 	case m.kind == kindAsk:
 		c.r.introduce(c)
+	case m.kind == kindRename:
+		c.r.rename(c, m.body)
 	case m.part == syncStep1:
 		c.r.ask(question{from: c, state: append([]byte(nil), m.body...)})
 	case c.pass.Role != sharing.Editor:

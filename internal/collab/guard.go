@@ -3,25 +3,28 @@ package collab
 import (
 	"errors"
 
-	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ydoc"
 )
 
-// errGuarded is about an update that changes what its author may not.
-var errGuarded = errors.New("the update changes what uses secrets")
-
-const guardedReason = "your link does not let you change steps that use secrets, or what feeds them"
+// Why an update of somebody who may not use secrets is refused.
+var (
+	errGuarded      = errors.New("your link does not let you change steps that use secrets, or what feeds them")
+	errUnknownField = errors.New("your link does not let you add fields that workflows do not have")
+)
 
 // guard remembers what those may not change who may not use secrets.
 type guard struct {
 	version uint64 // of the document
 	known   bool
-	text    string
+	state   guarded.State
 }
 
 // guardedFields are the fields by which something becomes guarded.
 var guardedFields = []string{"secrets", "connection", "source", "environment"}
+
+// positionField is what moving a step writes, which happens all the time.
+const positionField = "position"
 
 // takeFrom applies an update of a client, if it may make it. mu is held.
 func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
@@ -36,32 +39,36 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 		if added.Waits() {
 			return errGuarded // nobody knows yet what it will change
 		}
-		if before == "" && !added.MayName(guardedFields...) {
+		if before.Nothing() && !added.MayName(guardedFields...) && !added.NamesAnyBut(positionField) {
 			return nil
 		}
-		definition, err := document.Read(r.doc, nil)
+		definition, err := r.definition(nil)
 		if err != nil {
 			return err
 		}
 		c.charge(len(definition))
-		if guarded.Text(definition) != before {
+		after := guarded.Of(definition)
+		switch {
+		case before.Changed(after):
 			return errGuarded
+		case before.NewField(after) != "":
+			return errUnknownField
 		}
 		return nil
 	})
 }
 
 // guarded is what the document has to guard. mu is held.
-func (r *room) guarded(c *conn) (string, error) {
+func (r *room) guarded(c *conn) (guarded.State, error) {
 	if v := r.doc.Version(); !r.guard.known || r.guard.version != v {
-		definition, err := document.Read(r.doc, nil)
+		definition, err := r.definition(nil)
 		if err != nil {
-			return "", err
+			return guarded.State{}, err
 		}
 		c.charge(len(definition))
-		r.guard = guard{version: v, known: true, text: guarded.Text(definition)}
+		r.guard = guard{version: v, known: true, state: guarded.Of(definition)}
 	}
-	return r.guard.text, nil
+	return r.guard.state, nil
 }
 
 // charge counts work that a client causes as if it had asked for as many bytes.

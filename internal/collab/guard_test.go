@@ -1,12 +1,20 @@
 package collab_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/collab"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/ydoc"
 	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/store"
 )
 
 // The kinds of content that a hand-made update has, and what stands before them.
@@ -161,6 +169,30 @@ func TestAGuestCannotFillWhatTheyMadeEmpty(t *testing.T) {
 	}
 }
 
+// Where nothing is guarded, a guest still adds no fields that mean nothing. Those that
+// a member has added stay in nobody's way.
+func TestAGuestCannotAddUnknownFields(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	member := h.dial(h.token())
+	member.isSynced()
+	member.set("extra", "strange", true)
+	member.saved()
+	g := h.dial(h.token(asGuest))
+	g.isSynced()
+	g.edit(func(tx *ydoc.Tx) {
+		m, _ := tx.Map("nodes").Map("align")
+		tx.Set(m, "when", "true")
+		tx.Set(m, "position", []any{1.0, 2.0})
+		text, _ := m.Text("command")
+		tx.Replace(text, "true")
+		tx.Set(tx.Map("parameters"), "any", map[string]any{"type": "string"})
+	})
+	g.saved()
+	g.set("extra", "nodeſ", "evil")
+	h.mustBeRefused(g)
+}
+
 func asGuest(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
 
 func (h *harness) mustBeRefused(g *client) {
@@ -168,5 +200,44 @@ func (h *harness) mustBeRefused(g *client) {
 	g.closesWith(4409)
 	if got := string(h.read().Definition); strings.Contains(got, "evil") || strings.Contains(got, "TOKEN") {
 		h.t.Errorf("the definition is %s", got)
+	}
+}
+
+// refusing has no room for edits.
+type refusing struct {
+	*store.DB
+	err error
+}
+
+func (r refusing) AppendUpdate(context.Context, ids.Workflow, int64, sharing.Update, time.Time) (int64, error) {
+	return 0, r.err
+}
+
+// An edit that there is no room for is not stored, and whoever made it hears why.
+func TestEditsNeedRoom(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*collab.Options)
+		code   websocket.StatusCode
+	}{
+		"the team's storage is full": {func(o *collab.Options) {
+			o.Documents = refusing{o.Documents.(*store.DB), fault.Payment("full").WithCode("storage_limit")}
+		}, 4402},
+		"the disk is nearly full": {func(o *collab.Options) {
+			o.Full = func(context.Context) error { return fault.Unavailable("full").WithCode("disk_low") }
+		}, websocket.StatusTryAgainLater},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, tt.change)
+			before := string(h.read().Definition)
+			c := h.dial(h.token())
+			c.isSynced()
+			c.set("extra", "x-more", "text")
+			c.closesWith(tt.code)
+			if got := string(h.read().Definition); got != before {
+				t.Errorf("the definition is %s", got)
+			}
+		})
 	}
 }

@@ -1,10 +1,12 @@
 package collab
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"unicode/utf8"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 	"github.com/millrace/millrace/internal/workflows"
@@ -19,6 +21,7 @@ const (
 
 	kindStored = 100 // how many of the client's changes are stored
 	kindSynced = 101 // what the definition has become, as JSON
+	kindRename = 102 // asks which texts name a thing, and how they would name it by another name
 )
 
 // The parts of a sync message.
@@ -34,6 +37,7 @@ const (
 	maxPresence  = 64 << 10
 	maxState     = 16 << 10 // of one person; a larger one is left out
 	maxEntries   = 64
+	maxRename    = 4 << 10
 	emptyEntries = "\x01\x01\x00" // a message that says nothing
 )
 
@@ -41,7 +45,7 @@ const (
 type message struct {
 	kind    uint64
 	part    uint64  // of a sync message
-	body    []byte  // of a sync message
+	body    []byte  // of a sync message or a rename
 	entries []entry // of an awareness message
 }
 
@@ -71,6 +75,10 @@ func read(frame []byte) (m message, err error) {
 			return m, err
 		}
 	case kindAsk:
+	case kindRename:
+		if m.body = r.Bytes(); len(m.body) > maxRename {
+			r.Fail()
+		}
 	default:
 		r.Fail()
 	}
@@ -179,16 +187,39 @@ func storedFrame(n uint64) []byte {
 // problems that everybody should see.
 func syncedFrame(definition workflows.Workflow) ([]byte, error) {
 	news := struct {
-		Revision int             `json:"revision"`
-		ETag     string          `json:"etag"`
-		Problems []graph.Problem `json:"problems"`
-	}{definition.Revision, definition.ETag(), definition.Problems}
-	if news.Problems == nil {
-		news.Problems = []graph.Problem{}
-	}
+		Revision int       `json:"revision"`
+		ETag     string    `json:"etag"`
+		Problems []problem `json:"problems"`
+		Warnings []problem `json:"warnings"`
+	}{definition.Revision, definition.ETag(), problemList(definition.Problems), problemList(definition.Warnings)}
 	text, err := json.Marshal(news)
 	var w lib0.Writer
 	w.Uint(kindSynced)
 	w.String(string(text))
 	return framed(w.Bytes()), err
+}
+
+// problem is a problem as the API shows it, whatever it lacks.
+type problem struct {
+	Path    string     `json:"path"`
+	Message string     `json:"message"`
+	Code    string     `json:"code"`
+	Node    *string    `json:"node"`
+	Edge    *string    `json:"edge"`
+	Field   string     `json:"field"`
+	Fix     *fault.Fix `json:"fix"`
+}
+
+func problemList(list []graph.Problem) []problem {
+	out := make([]problem, len(list))
+	for i, p := range list {
+		out[i] = problem{Path: p.Path, Message: p.Message, Code: cmp.Or(p.Code, graph.InvalidValue), Field: p.Field, Fix: p.Fix}
+		if p.Node != "" {
+			out[i].Node = &p.Node
+		}
+		if p.Edge != "" {
+			out[i].Edge = &p.Edge
+		}
+	}
+	return out
 }

@@ -50,7 +50,7 @@ func FuzzReadingAMessage(f *testing.F) {
 			} else {
 				_ = doc.Apply(m.body)
 			}
-			if _, err := document.Read(doc, nil); err != nil {
+			if _, err := document.Read(doc, document.IDs(doc, nil), nil); err != nil {
 				t.Fatal(err)
 			}
 		case kindAwareness:

@@ -83,14 +83,16 @@ func (r *room) updatePresence(c *conn, list []entry) {
 // movedTo reports whether a socket may speak for somebody who is here without one of
 // this server: who comes back by another server is the same person.
 func (p *person) movedTo(c *conn) bool {
-	var state struct{ User struct{ ID string } }
 	switch {
 	case p.conn != nil:
 		return false
 	case p.state == nil:
 		return true
 	}
-	return json.Unmarshal(p.state, &state) == nil && state.User.ID == c.pass.Subject()
+	// Read by exact names: a struct would also take what a client wrote as "uſer".
+	var state, user map[string]json.RawMessage
+	var id string
+	return json.Unmarshal(p.state, &state) == nil && json.Unmarshal(state["user"], &user) == nil && json.Unmarshal(user["id"], &id) == nil && id == c.pass.Subject()
 }
 
 // newer reports whether an entry says more than what is known.

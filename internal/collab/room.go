@@ -24,14 +24,15 @@ import (
 // The codes with which sockets are closed. A client comes back by itself from
 // all but those between 4400 and 4499.
 const (
-	codeBad      websocket.StatusCode = 4400 // no client sends this
-	codeRevoked  websocket.StatusCode = 4403 // access was taken back
-	codeGone     websocket.StatusCode = 4404 // the workflow was deleted
-	codeReset    websocket.StatusCode = 4409 // the document started afresh: throw the copy away
-	codeTooLarge websocket.StatusCode = 4413 // the document would be too large
-	codeExpired  websocket.StatusCode = 4500 // the room token expired: come back with another
-	codeRestart                       = websocket.StatusServiceRestart
-	codeSlow                          = websocket.StatusTryAgainLater
+	codeBad         websocket.StatusCode = 4400 // no client sends this
+	codeStorageFull websocket.StatusCode = 4402 // the team's storage has no room for edits
+	codeRevoked     websocket.StatusCode = 4403 // access was taken back
+	codeGone        websocket.StatusCode = 4404 // the workflow was deleted
+	codeReset       websocket.StatusCode = 4409 // the document started afresh: throw the copy away
+	codeTooLarge    websocket.StatusCode = 4413 // the document would be too large
+	codeExpired     websocket.StatusCode = 4500 // the room token expired: come back with another
+	codeRestart                          = websocket.StatusServiceRestart
+	codeSlow                             = websocket.StatusTryAgainLater
 )
 
 // Compared with what a document holds, this is when its history is dropped.
@@ -73,9 +74,10 @@ type room struct {
 
 	mu              sync.Mutex
 	doc             *ydoc.Doc
-	head            sharing.Head  // what is stored, and in doc
-	author          access.Author // of the newest update
-	lastDefinition  []byte        // the definition as it was last synced
+	head            sharing.Head      // what is stored, and in doc
+	author          access.Author     // of the newest update
+	lastDefinition  []byte            // the definition as it was last synced
+	ids             map[string]string // of steps by key, as they were then
 	guard           guard
 	pending         []change // in doc, not stored
 	busy            bool     // some of doc is being stored

@@ -1,6 +1,7 @@
 package collab_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +44,8 @@ type harness struct {
 	sharing   *sharing.Service
 	server    *collab.Server
 	url       string
+	drain     func() // begins to stop the server that was opened last
+	stop      func() // and waits until it has
 
 	mu    sync.Mutex
 	role  access.Role
@@ -118,12 +122,13 @@ func (h *harness) open(change ...func(*collab.Options)) {
 		}
 		serve(w, r)
 	}))
-	h.t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		must(h.t, <-done)
 		web.Close()
 	})
-	h.server, h.url = s, web.URL
+	h.t.Cleanup(stop)
+	h.server, h.url, h.drain, h.stop = s, web.URL, cancel, stop
 	h.workflows.GoLive(s)
 }
 
@@ -147,6 +152,7 @@ type client struct {
 	frames   int
 	presence map[uint64]string
 	settled  string
+	renames  string // the answer to a rename
 	closed   websocket.StatusCode
 }
 
@@ -235,6 +241,8 @@ func (c *client) hear(b []byte) {
 		c.stored = r.Uint()
 	case 101:
 		c.settled = r.String()
+	case 102:
+		c.renames = r.String()
 	}
 }
 
@@ -385,6 +393,66 @@ func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
 	}
 }
 
+// Validating, saving and editing together find the same problems.
+func TestProblemsAreTheSameHoweverADefinitionIsChecked(t *testing.T) {
+	h := newHarness(t)
+	const definition = `{"version":1,"nodes":[
+		{"id":"trim","name":"Trim","type":"task","position":{"x":0,"y":0},"command":"","inputs":{"reads":{}},"secrets":["KEY"]},
+		{"id":"align","name":"Align","type":"task","position":{"x":320,"y":0},"command":"true","when":"inputs.birds > 1"}],
+		"edges":[],"parameters":{},"inputs":{"unused":{"type":"file"}},"outputs":{}}`
+	problems, warnings, err := h.workflows.Validate(t.Context(), h.caller, []byte(definition))
+	must(t, err)
+	var codes []string
+	for _, p := range problems {
+		codes = append(codes, p.Code)
+	}
+	if got := strings.Join(codes, " "); got != "no_such_input no_command not_connected no_such_secret" || len(warnings) != 1 {
+		t.Errorf("%s, and %d warnings", got, len(warnings))
+	}
+	_, err = h.workflows.Update(t.Context(), h.caller, h.workflow, workflows.Edit{Definition: []byte(definition)})
+	refusal, _ := errors.AsType[*fault.Error](err)
+	if refusal == nil || refusal.Kind != fault.KindInvalid || !reflect.DeepEqual(refusal.Details, problems) {
+		t.Errorf("PUT refuses with %v\nwant %v", err, problems)
+	}
+	c := h.dial(h.token())
+	c.isSynced()
+	c.edit(func(tx *ydoc.Tx) {
+		tx.Delete(tx.Map("edges"), "e1")
+		tx.Delete(tx.Map("parameters"), "q")
+		tx.Set(tx.Map("inputs"), "unused", map[string]any{"type": "file"})
+		trim, _ := tx.Map("nodes").Map("trim")
+		align, _ := tx.Map("nodes").Map("align")
+		tx.Set(trim, "command", "")
+		tx.Set(trim, "inputs", map[string]any{"reads": map[string]any{}})
+		tx.Set(trim, "secrets", []any{"KEY"})
+		tx.Delete(trim, "outputs")
+		tx.Set(align, "when", "inputs.birds > 1")
+	})
+	c.saved()
+	h.read()
+	c.until("was told of the same problems", func() bool {
+		var told struct{ Problems, Warnings []fault.Detail }
+		must(t, json.Unmarshal([]byte(cmp.Or(c.settled, "{}")), &told))
+		for i := range told.Warnings {
+			told.Warnings[i].Warning = true // which the list says of all of them
+		}
+		return reflect.DeepEqual(told.Problems, problems) && reflect.DeepEqual(told.Warnings, warnings)
+	})
+}
+
+// Who joins learns what is wrong with the definition without editing it.
+func TestJoiningTellsTheProblems(t *testing.T) {
+	h := newHarness(t)
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("edges", "lost", map[string]any{"source": "trim", "target": "nowhere"})
+	c.saved()
+	h.read()
+	for _, later := range []*client{h.dial(h.token()), h.dial(h.token(asViewer))} {
+		later.until("was told of the problems", func() bool { return strings.Contains(later.settled, "nowhere") })
+	}
+}
+
 func TestAuthorsHaveRevisionsOfTheirOwn(t *testing.T) {
 	h := newHarness(t)
 	c := h.dial(h.token())
@@ -462,6 +530,9 @@ func TestWhatNoClientSendsEndsTheSocket(t *testing.T) {
 		"more after the end":        append(frame(0, 0, []byte{0}), 1),
 		"presence that is no JSON":  {1, 5, 1, 7, 1, 1, 'x'},
 		"presence that is no state": {1, 6, 1, 7, 1, 2, '[', ']'},
+		"a rename that is no JSON":  renameFrame("{"),
+		"a rename to no name":       renameFrame(`{"kind":"step","name":"trim","to":"a b"}`),
+		"a rename that is too long": renameFrame(`{"to":"a","name":"` + strings.Repeat("x", 5<<10) + `"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := h.dial(h.token())
@@ -631,6 +702,86 @@ func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
 	}
 }
 
+// A definition that a server which shuts down could not write is not taken for the newest.
+func TestServerThatShutsDownRefusesWhatItCannotSync(t *testing.T) {
+	u := unsettled{tried: make(chan struct{}, 10_000)}
+	h := newHarness(t, func(o *collab.Options) {
+		u.Definitions = o.Definitions
+		o.Definitions = u
+	})
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("extra", "x-last", 1)
+	c.saved()
+	h.stop()
+	if _, err := h.server.SyncDefinition(t.Context(), h.caller.Team, h.workflow); !fault.Is(err, fault.KindUnavailable) {
+		t.Errorf("%v", err)
+	}
+}
+
+// held writes definitions only once they are released.
+type held struct {
+	collab.Definitions
+	tried, released chan struct{}
+}
+
+func (d held) SaveFromDocument(ctx context.Context, l workflows.LiveDefinition) (workflows.Workflow, error) {
+	d.tried <- struct{}{}
+	<-d.released
+	return d.Definitions.SaveFromDocument(ctx, l)
+}
+
+type asking struct{}
+
+// noted calls asked when it is asked for heads by a context that says asking.
+type noted struct {
+	sharing.Documents
+	asked func()
+}
+
+func (d noted) Heads(ctx context.Context, list []ids.Workflow) (map[ids.Workflow]sharing.Head, error) {
+	if ctx.Value(asking{}) != nil {
+		d.asked()
+	}
+	return d.Documents.Heads(ctx, list)
+}
+
+// quiet is a bridge to other servers that say nothing.
+type quiet struct{}
+
+func (quiet) Send(context.Context, string) error { return nil }
+
+func (quiet) Listen(ctx context.Context, _ func(string), _ func()) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Who asks a server that shuts down for the newest definition gets it, though its room is
+// only being closed.
+func TestServerThatShutsDownSyncsTheLastEdits(t *testing.T) {
+	d := held{tried: make(chan struct{}, 10), released: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(d.released) })
+	h := newHarness(t, func(o *collab.Options) {
+		d.Definitions = o.Definitions
+		o.Definitions, o.Documents, o.Bridge = d, noted{o.Documents, release}, quiet{}
+		o.Times.SyncQuiet, o.Times.SyncMax = time.Hour, time.Hour
+	})
+	t.Cleanup(release)
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("extra", "x-last", 1)
+	c.saved()
+	h.drain()
+	<-d.tried // the room is being closed
+	_, err := h.server.SyncDefinition(context.WithValue(t.Context(), asking{}, true), h.caller.Team, h.workflow)
+	must(t, err)
+	w, err := h.workflows.Stored(t.Context(), h.caller.Team, h.workflow)
+	must(t, err)
+	if !strings.Contains(string(w.Definition), `"x-last":1`) {
+		t.Errorf("%s", w.Definition)
+	}
+}
+
 // early is a harness that reads a document a moment before another server's last
 // change to it, and how far it is settled a moment after.
 type early struct{ sharing.Documents }
@@ -735,8 +886,8 @@ func TestServersOnOneDatabaseShareARoom(t *testing.T) {
 func TestAGuestCannotChangeWhatUsesSecrets(t *testing.T) {
 	const definition = `{"version":1,
 		"parameters":{"url":{"type":"string","default":"https://a"},"free":{"type":"string","default":"x"}},
-		"nodes":[{"id":"send","secrets":["TOKEN"],"command":"curl $PARAM_url","position":{"x":0,"y":0}},{"id":"other","command":"true"}],
-		"edges":[{"id":"e1","source":"other","target":"send"}]}`
+		"nodes":[{"id":"send","secrets":["TOKEN"],"command":"curl $PARAM_url","position":{"x":0,"y":0}},{"id":"other","command":"true"},{"id":"first","command":"true"},{"id":"after","command":"true"}],
+		"edges":[{"id":"e0","source":"first","target":"other"},{"id":"e1","source":"other","target":"send"},{"id":"e2","source":"send","target":"after"}]}`
 	asGuest := func(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
 	trusted := func(p *sharing.Pass) { asGuest(p); p.Secrets = true }
 	node := func(id, key string, value any) func(*ydoc.Tx) {
@@ -766,12 +917,23 @@ func TestAGuestCannotChangeWhatUsesSecrets(t *testing.T) {
 		"the step goes":                {drop("nodes", "send"), true},
 		"a parameter it uses":          {root("parameters", "url", map[string]any{"type": "string", "default": "https://evil"}), true},
 		"what feeds it":                {drop("edges", "e1"), true},
-		"a new edge to it":             {root("edges", "e2", map[string]any{"source": "other", "target": "send"}), true},
+		"a new edge to it":             {root("edges", "e3", map[string]any{"source": "other", "target": "send"}), true},
 		"where the code comes from":    {root("extra", "source", map[string]any{"git": "https://evil"}), true},
 		"the software of another step": {node("other", "environment", map[string]any{"pip": []any{"evil"}}), true},
 		"where it stands":              {node("send", "position", []any{5.0, 6.0}), false},
-		"another step":                 {node("other", "when", "true"), false},
-		"a parameter it does not use":  {root("parameters", "free", map[string]any{"type": "integer"}), false},
+		"a step before it":             {node("other", "when", "true"), true},
+		"a step before that":           {node("first", "when", "true"), true},
+		"a step after it":              {node("after", "when", "true"), false},
+		"a step under another spelling": {func(tx *ydoc.Tx) {
+			tx.Set(tx.Map("extra"), "nodeſ", []any{map[string]any{"id": "send", "secrets": []any{"TOKEN"}, "command": "curl $PARAM_url"}})
+			command(tx)
+		}, true},
+		"a field that workflows do not have": {root("extra", "nodeſ", []any{}), true},
+		"a field that steps do not have":     {node("after", "comand", "true"), true},
+		"a field that edges do not have":     {root("edges", "e9", map[string]any{"source": "send", "target": "after", "weight": 1.0}), true},
+		"a field that ports do not have":     {node("after", "outputs", map[string]any{"o": map[string]any{"path": "o", "evil": true}}), true},
+		"a field of the author's own":        {node("after", "x-mine", "true"), false},
+		"a parameter it does not use":        {root("parameters", "free", map[string]any{"type": "integer"}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

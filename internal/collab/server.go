@@ -55,6 +55,7 @@ type Options struct {
 	Bridge      sharing.Bridge // nil: there are no other servers
 	Times       Times
 	Limits      ydoc.Limits
+	Full        func(context.Context) error // whether there is no room for edits; nil: there always is
 	Log         *slog.Logger
 	Now         func() time.Time
 }
@@ -115,6 +116,9 @@ func (s *Server) Admit(r *http.Request, name string) (func(http.ResponseWriter, 
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return nil, fault.Invalid("this address speaks WebSocket only")
 	}
+	if s.isClosing() {
+		return nil, errClosing
+	}
 	room, err := s.enter(r.Context(), pass.Team, pass.Workflow)
 	if err != nil {
 		return nil, err
@@ -131,15 +135,18 @@ func (s *Server) Admit(r *http.Request, name string) (func(http.ResponseWriter, 
 	}, nil
 }
 
-// enter finds or opens a room and holds it open until release.
+var errClosing = fault.Unavailable("the server is shutting down; try again")
+
+// enter finds or opens a room and holds it open until release. A server that is shutting
+// down opens none.
 func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*room, error) {
 	for {
 		s.mu.Lock()
-		if s.closing {
-			s.mu.Unlock()
-			return nil, fault.Unavailable("the server is shutting down; try again")
-		}
 		r := s.rooms[id]
+		if r == nil && s.closing {
+			s.mu.Unlock()
+			return nil, errClosing
+		}
 		if r == nil {
 			r = newRoom(s, team, id)
 			s.rooms[id] = r
@@ -164,11 +171,18 @@ func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*ro
 	}
 }
 
-// has reports whether a room is open here, and whether all are being closed.
-func (s *Server) has(id ids.Workflow) (closing, open bool) {
+// isClosing reports whether all rooms are being closed.
+func (s *Server) isClosing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closing, s.rooms[id] != nil
+	return s.closing
+}
+
+// isOpen reports whether a room is open here.
+func (s *Server) isOpen(id ids.Workflow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rooms[id] != nil
 }
 
 // all are the open rooms.
@@ -185,13 +199,8 @@ func (s *Server) all() []*room {
 // SyncDefinition brings a workflow's definition up to what its document says.
 func (s *Server) SyncDefinition(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error) {
 	ctx = audit.Without(ctx) // it was drawn by others, before
-	closing, open := s.has(id)
-	if closing {
-		return false, nil // every room is being synced
-	}
-	if !open {
-		heads, err := s.Documents.Heads(ctx, []ids.Workflow{id})
-		if err != nil || heads[id].Seq == heads[id].Synced {
+	if !s.isOpen(id) {
+		if synced, err := s.isSynced(ctx, id); err != nil || synced {
 			return false, err
 		}
 	}
@@ -202,7 +211,18 @@ func (s *Server) SyncDefinition(ctx context.Context, team ids.Team, id ids.Workf
 		moved, err = r.syncDefinition(ctx, "")
 		return err
 	})
+	if errors.Is(err, errClosing) { // the room may have been synced as it was closed
+		if synced, err := s.isSynced(ctx, id); err != nil || synced {
+			return synced, err
+		}
+	}
 	return moved, err
+}
+
+// isSynced reports whether the definition has all that is stored of the document.
+func (s *Server) isSynced(ctx context.Context, id ids.Workflow) (bool, error) {
+	heads, err := s.Documents.Heads(ctx, []ids.Workflow{id})
+	return heads[id].Seq == heads[id].Synced, err
 }
 
 // ApplyDefinition makes a document say a definition, as an edit that everybody sees.
@@ -315,6 +335,10 @@ func failed(err error) (code websocket.StatusCode, reason string) {
 		return codeReset, "the document has started afresh: join anew"
 	case errors.Is(err, context.Canceled):
 		return codeRestart, "the server is restarting"
+	case fault.Is(err, fault.KindPayment):
+		return codeStorageFull, "the team's storage is full: delete files, runs or workflows"
+	case fault.Is(err, fault.KindUnavailable):
+		return codeSlow, "the server's disk is nearly full: come back later"
 	default:
 		return websocket.StatusInternalError, "this could not be stored; try again"
 	}

@@ -65,6 +65,11 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	if err != nil {
 		return false, err
 	}
+	if r.s.Full != nil {
+		if err := r.s.Full(ctx); err != nil {
+			return false, err
+		}
+	}
 	u := sharing.Update{Data: row, Author: batch[len(batch)-1].author, Guests: slices.ContainsFunc(batch, change.byGuest)}
 	var seq int64
 	for i := range tries {
@@ -243,9 +248,9 @@ func (r *room) take(c *conn, data []byte) {
 	before := r.doc.Version()
 	news, err := r.takeFrom(c, data)
 	switch {
-	case errors.Is(err, errGuarded):
+	case errors.Is(err, errGuarded), errors.Is(err, errUnknownField):
 		r.s.counts.refused.Add(1)
-		c.close(codeReset, guardedReason)
+		c.close(codeReset, err.Error())
 		return
 	case errors.Is(err, ydoc.ErrTooLarge):
 		c.close(codeTooLarge, "the document would be too large")

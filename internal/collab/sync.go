@@ -58,6 +58,22 @@ func (r *room) syncDefinition(ctx context.Context, summary string) (moved bool, 
 	return true, err
 }
 
+// sendDefinition sends a client what the definition has become, as everybody got it
+// when it last followed the document.
+func (r *room) sendDefinition(c *conn) {
+	r.syncMu.Lock() // so that nothing newer overtakes it
+	defer r.syncMu.Unlock()
+	ctx := context.Background() // the client may leave meanwhile
+	w, err := r.s.Definitions.Stored(ctx, r.team, r.id)
+	if err != nil {
+		r.logError(ctx, err)
+		return
+	}
+	frame, err := syncedFrame(w)
+	r.logError(ctx, err)
+	c.send(frame)
+}
+
 // noteSynced decides when the next time is due.
 func (r *room) noteSynced(began time.Time, seq int64, definition []byte, err error) {
 	r.mu.Lock()
@@ -81,8 +97,29 @@ func (r *room) unsynced(summary string) (workflows.LiveDefinition, error) {
 	if r.ended || r.head.Seq <= r.head.Synced {
 		return workflows.LiveDefinition{}, nil
 	}
-	definition, err := document.Read(r.doc, r.lastDefinition)
+	definition, err := r.definition(r.lastDefinition)
+	if err == nil {
+		err = r.setIDs()
+	}
 	return workflows.LiveDefinition{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
+}
+
+// definition is what the document says, in the order of an earlier one. mu is held.
+func (r *room) definition(prior []byte) ([]byte, error) {
+	return document.Read(r.doc, document.IDs(r.doc, r.ids), prior)
+}
+
+// setIDs writes the ids that steps have into the document, as an edit that
+// everybody sees, where two have asked for the same. mu is held.
+func (r *room) setIDs() error {
+	r.ids = document.IDs(r.doc, r.ids)
+	update, err := document.SetIDs(r.doc, r.ids)
+	if err != nil || update == nil {
+		return err
+	}
+	r.pending = append(r.pending, change{data: update, author: r.author})
+	r.wakeUp()
+	return nil
 }
 
 // snapshot replaces many updates by what they came to, as far as they are
@@ -111,7 +148,7 @@ func (r *room) compact(ctx context.Context) error {
 	r.mu.Lock()
 	head, size := r.head, len(r.doc.Encode())
 	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Synced || len(r.others) > 0
-	definition, err := document.Read(r.doc, r.lastDefinition)
+	definition, err := r.definition(r.lastDefinition)
 	r.mu.Unlock()
 	if err != nil || stays {
 		return err

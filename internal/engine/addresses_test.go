@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
+	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
@@ -81,6 +83,7 @@ func (s *harness) takeGiven(r *runs.Run) {
 		s.t.Fatal(err)
 	}
 	r.Inputs = inputs
+	r.Needs = append(r.Needs, admission.Need{Kind: admission.Inputs, Ref: string(r.Team)})
 }
 
 // reading is a workflow of which 20 tasks read the same input.
@@ -159,5 +162,54 @@ func TestWhatLiesElsewhereIsVerified(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// slowFor is a store elsewhere that sends nothing to one team.
+type slowFor struct {
+	*farAway
+	team   ids.Team
+	opened chan struct{}
+}
+
+func (f slowFor) Open(ctx context.Context, team ids.Team, o addresses.Object, from, length int64) (io.ReadCloser, error) {
+	if team != f.team {
+		return f.farAway.Open(ctx, team, o, from, length)
+	}
+	f.opened <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Runs that wait for the slow hosts of one team keep no other team's run from being
+// prepared and started.
+func TestSlowHostsOfOneTeamHoldUpNoOtherTeam(t *testing.T) {
+	t.Parallel()
+	s := newHarness(t, storetest.SQLite(t))
+	far := slowFor{&farAway{text: "genome", etag: "e1"}, s.team, make(chan struct{}, 100)}
+	s.images, s.elsewhere = everyImage{t.TempDir()}, far
+	s.open("w1")
+	const definition = `{"inputs":{"ref":{"type":"file"}},"nodes":[{"id":"a","image":"alpine:3","command":"true","inputs":{"in":{"from":"inputs.ref"}}}]}`
+	slow := make([]ids.Run, 6)
+	for i := range slow {
+		o := far.object()
+		o.URL = fmt.Sprintf("https://slow%d.example.org/reads", i)
+		s.given = []addresses.Object{o}
+		slow[i] = s.submit(definition, `{}`)
+	}
+	for range 4 {
+		<-far.opened
+	}
+	team := s.team
+	other := storetest.Owner(t, s.db, "other")
+	s.team, s.user, s.given = other.Team, other.User, []addresses.Object{far.object()}
+	if r := s.await(s.submit(definition, `{}`), terminal); r.Status != lifecycle.Completed {
+		t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+	}
+	s.team = team
+	for _, id := range slow {
+		if r := s.await(id, func(runs.Run) bool { return true }); r.Status != lifecycle.Queued {
+			t.Errorf("a run whose host sends nothing is %s", r.Status)
+		}
 	}
 }

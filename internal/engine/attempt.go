@@ -23,18 +23,24 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 			r.clock.Start(s)
 		}
 	}
-	r.clock.Observe(now.at, now.list)
 	byKey := make(map[executor.Key]executor.Status, len(now.list))
 	for _, s := range now.list {
 		byKey[s.Key] = s
 	}
 	for key, t := range r.live {
-		s, ok := byKey[key]
-		if t.ended || !ok && !r.forgotten(ctx, t, now.at) {
-			continue
+		if _, ok := byKey[key]; !ok && !t.ended && r.forgotten(ctx, t, now.at) {
+			byKey[key] = executor.Status{Handle: r.handle(t), Phase: executor.Gone, Reason: executor.EngineForgot, At: now.at, SeenAt: t.missingSince}
+			now.list = append(now.list, byKey[key])
 		}
-		if !ok {
-			s = executor.Status{Phase: executor.Gone, Reason: executor.EngineForgot}
+	}
+	r.clock.Observe(now.at, now.list)
+	if len(r.unstored) > 0 {
+		r.clock.Wait(r.outputs.idleSince(), now.at)
+	}
+	for key, t := range r.live {
+		s, ok := byKey[key]
+		if t.ended || !ok {
+			continue
 		}
 		t.missingSince, t.queued = time.Time{}, s.Phase == executor.Pending && now.at.Sub(t.submittedAt) >= queuedAfter
 		if s.Fence != "" && s.Fence != t.row.Fence {
@@ -47,15 +53,13 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 			return err
 		}
 		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
-			// Its files take a while to store; another attempt can start meanwhile.
-			t.ended = true
-			r.collecting = append(r.collecting, endedAttempt{t, s})
+			if err := r.storeOutputs(ctx, t, s.Exit); err != nil {
+				return err
+			}
 			continue
 		}
 		if s.Phase.Final() {
-			if err := r.attemptEnded(ctx, t, s); err != nil {
-				return err
-			}
+			r.attemptEnded(ctx, t, s)
 		}
 	}
 	r.showQueued()
@@ -101,23 +105,6 @@ func (r *runner) showQueued() {
 	}
 }
 
-// endedAttempt is an attempt that has succeeded and whose outputs are not stored yet.
-type endedAttempt struct {
-	attempt *attempt
-	status  executor.Status
-}
-
-// collectOutputs stores the outputs of attempts that succeeded.
-func (r *runner) collectOutputs(ctx context.Context) error {
-	for len(r.collecting) > 0 {
-		if err := r.attemptEnded(ctx, r.collecting[0].attempt, r.collecting[0].status); err != nil {
-			return err
-		}
-		r.collecting = r.collecting[1:]
-	}
-	return nil
-}
-
 // closeAttempt ends an attempt in the journal.
 func (r *runner) closeAttempt(t *attempt, state runs.AttemptState, reason string) {
 	delete(r.live, r.key(t))
@@ -128,55 +115,80 @@ func (r *runner) closeAttempt(t *attempt, state runs.AttemptState, reason string
 	r.step.Attempts = append(r.step.Attempts, t.row)
 }
 
-// attemptEnded records how an attempt ended.
-func (r *runner) attemptEnded(ctx context.Context, t *attempt, s executor.Status) error {
-	if s.Exit != nil {
-		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
-		t.node.row.CPU += s.Exit.CPUTime
-		t.row.ExitCode, t.row.Peak = &s.Exit.Code, s.Exit.MaxRSS
-		if code := s.Exit.Code; code != 0 || t.node.failed == 0 { // of a scatter, the status that explains its failure
-			t.node.row.ExitCode = &code
-		}
-		r.dirty[t.node] = true
-	}
+// attemptEnded records how an attempt ended that has no outputs to keep.
+func (r *runner) attemptEnded(ctx context.Context, t *attempt, s executor.Status) {
+	r.recordExit(t, s.Exit)
 	switch {
 	case s.Reason == executor.ExitedZero:
-		if err := r.succeed(ctx, t, s.Exit); err != nil {
-			return err
-		}
+		r.succeed(t, nil)
 	case s.Reason == executor.NeverStarted:
 		r.undoStart(ctx, t, s)
-		return nil
-	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted:
-		r.attemptLost(ctx, t, s.Detail)
+		return
+	case s.Reason == executor.NoSpace:
+		r.attemptWithoutSpace(ctx, t)
+	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted, s.Reason == executor.Cancelled:
+		r.attemptLost(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: strings.TrimSuffix(fmt.Sprintf("%s was lost %d times: %s", t.node.Title(), maxLost, s.Detail), ": ")}, "was lost with its machine")
 	default:
 		r.failAttempt(ctx, t, r.explainFailure(ctx, t, s))
 	}
-	r.endedHandles = append(r.endedHandles, t.handle)
-	return nil
+	r.endedHandles = append(r.endedHandles, r.handle(t))
 }
 
-// maxLost is how often the platform may lose one shard.
+// recordExit records what is known of an attempt's end, if anything is.
+func (r *runner) recordExit(t *attempt, e *executor.Exit) {
+	if e == nil {
+		return
+	}
+	t.node.row.PeakMemory = max(t.node.row.PeakMemory, e.MaxRSS)
+	t.node.row.CPU += e.CPUTime
+	t.row.ExitCode, t.row.Peak = &e.Code, e.MaxRSS
+	if code := e.Code; code != 0 || t.node.failed == 0 { // of a scatter, the status that explains its failure
+		t.node.row.ExitCode = &code
+	}
+	r.dirty[t.node] = true
+}
+
+// maxLost is how often the platform may lose one shard. Where each of its losses was
+// for want of space, others may try as often again.
 const maxLost = 3
 
 // attemptLost runs again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
-func (r *runner) attemptLost(ctx context.Context, t *attempt, detail string) {
+func (r *runner) attemptLost(ctx context.Context, t *attempt, again failures.Failure, how string) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: strings.TrimSuffix(fmt.Sprintf("Node %s was lost %d times: %s", t.node.ID, t.shard.lost, detail), ": ")})
+		r.failAttempt(ctx, t, again)
 		return
 	}
+	r.requeueLost(t, how)
+}
+
+func (r *runner) requeueLost(t *attempt, how string) {
 	r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))
 	t.node.requeue(t.shard)
 	r.setState(t.node, r.stateOf(t.node))
-	r.addEvent(r.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
+	r.addEvent(r.event(t, lifecycle.NodeRetried, t.node.Name+" "+how+"; retrying"))
+}
+
+// attemptWithoutSpace runs again what failed since this machine's disk was full,
+// here or on a machine that has space. What failed here again and again goes to
+// another worker, if there is one.
+func (r *runner) attemptWithoutSpace(ctx context.Context, t *attempt) {
+	const how = "failed because the disk of the machine was full"
+	if lost := t.shard.lost + 1; lost >= maxLost && lost < 2*maxLost && r.e.anotherHasSpace(ctx, r.run) {
+		t.shard.lost++
+		t.shard.untried++
+		r.leaves = true
+		r.requeueLost(t, how)
+		return
+	}
+	r.attemptLost(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf("%s failed %d times because the disk of the machine was full", t.node.Title(), t.shard.lost+1)}, how)
 }
 
 func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Status) failures.Failure {
 	return failures.Explain(failures.Attempt{
-		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk, Evicted: r.e.disk.WasEvicted(r.key(t)),
+		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk,
 		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return r.logTail(ctx, t) },
 	})
 }
@@ -275,30 +287,41 @@ func (r *runner) shardDone(t *attempt, ok bool) {
 // stopAll stops every attempt that we started.
 func (r *runner) stopAll(ctx context.Context) {
 	for _, t := range r.live {
-		if !t.stopped {
+		if !t.stopped && !t.ended {
 			t.stopped = true
-			r.e.logError(ctx, "cannot stop an attempt", r.e.Driver.Stop(ctx, t.handle, stopGrace))
+			r.e.logError(ctx, "cannot stop an attempt", r.e.Driver.Stop(ctx, r.handle(t), stopGrace))
 		}
 	}
 }
 
-// stopAndWait stops everything and waits until it has ended, but not for ever.
+// stopAndWait stops everything and waits until it has ended, but not for ever. Outputs
+// that are not stored by then are given up.
 func (r *runner) stopAndWait(ctx context.Context) error {
-	if err := r.collectOutputs(ctx); err != nil {
+	if err := r.lease.Check(ctx); err != nil {
 		return err
 	}
 	r.stopAll(ctx)
 	forced := time.NewTimer(stopTimeout)
 	defer forced.Stop()
-	for len(r.live) > 0 {
+	for len(r.live) > len(r.unstored) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-forced.C:
 			clear(r.live)
+			clear(r.unstored)
 		case now := <-r.snapshots:
 			r.noteStopped(ctx, now)
+		case s := <-r.outputs.done:
+			if err := r.outputsStored(ctx, s); err != nil {
+				r.e.logError(ctx, "cannot store outputs of a run that is to end", err)
+				r.closeCancelled(ctx, s.attempt)
+			}
 		}
+	}
+	r.outputs.cancel()
+	for t := range r.unstored {
+		r.closeCancelled(ctx, t)
 	}
 	for len(r.open) > 0 {
 		r.setState(r.open[0], lifecycle.NodeCancelled)
@@ -307,9 +330,10 @@ func (r *runner) stopAndWait(ctx context.Context) error {
 }
 
 func (r *runner) noteStopped(ctx context.Context, now snapshot) {
+	r.clock.Observe(now.at, now.list)
 	over := map[executor.Key]bool{}
 	for key, t := range r.live {
-		over[key] = now.at.After(t.submittedAt) // one that is not listed is gone
+		over[key] = !t.ended && now.at.After(t.submittedAt) // one that is not listed is gone
 	}
 	for _, s := range now.list {
 		if !s.Phase.Final() {
@@ -317,12 +341,16 @@ func (r *runner) noteStopped(ctx context.Context, now snapshot) {
 		}
 	}
 	for key, gone := range over {
-		t := r.live[key]
-		if !gone {
-			continue
+		if gone {
+			r.closeCancelled(ctx, r.live[key])
 		}
-		r.e.logError(ctx, "cannot keep a log", errors.Join(r.readLog(ctx, t, true), r.followPipeline(ctx, t, true)))
-		r.closeAttempt(t, runs.AttemptCancelled, "")
-		r.endedHandles = append(r.endedHandles, t.handle)
 	}
+}
+
+// closeCancelled ends an attempt in the journal that nobody wants any more.
+func (r *runner) closeCancelled(ctx context.Context, t *attempt) {
+	delete(r.unstored, t)
+	r.e.logError(ctx, "cannot keep a log", errors.Join(r.readLog(ctx, t, true), r.followPipeline(ctx, t, true)))
+	r.closeAttempt(t, runs.AttemptCancelled, "")
+	r.endedHandles = append(r.endedHandles, r.handle(t))
 }

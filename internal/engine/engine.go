@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/background"
-	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
@@ -49,6 +49,8 @@ type Queue interface {
 	// ReportWorker says what a worker has for runs, and that it is there.
 	ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error
 	ForgetWorker(ctx context.Context, owner string) error
+	// Workers are those that reported lately.
+	Workers(ctx context.Context, now time.Time) ([]runs.Worker, error)
 }
 
 // Journal records how far runs have come.
@@ -98,24 +100,31 @@ type Secrets interface {
 	SecretsOf(ctx context.Context, id ids.Run, names []string, now time.Time) (map[string]runs.Secret, error)
 }
 
+// FreeDisk knows how much space the machine has left.
+type FreeDisk interface {
+	Low() bool // nothing new may start
+}
+
 // Options are what the engine is made of.
 type Options struct {
 	Queue         Queue
 	Leases        lease.Store
 	Clock         lease.Clock
+	Time          *clock.Clock // which Now goes by; nil: that of the machine
 	Journal       Journal
 	Archive       Archive
 	Holds         Holds
 	Objects       Objects
-	Remote        bool // objects lie on another machine
+	Verifier      *runs.Verifier // of the same objects
+	Remote        bool           // objects lie on another machine
 	Files         Files
 	Addresses     runinputs.Addresses // what runs take from elsewhere, and
 	RemoteInputs  fetched.Remote      // who reads it
 	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
-	Images        Images                         // nil: no node can have one
-	Environments  func(ids.Team) runimages.Store // those of a team; nil: no node can have one
+	Images        func(ids.Team) runimages.Store // those of a team; nil: no node can have one
+	Environments  func(ids.Team) runimages.Store // as Images
 	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
 	Programs      launcher.Programs              // engines of pipelines that tasks can call
 	Pipelines     reported.LaunchedStore         // what those report; nil: nobody reads it
@@ -132,7 +141,7 @@ type Options struct {
 	Network       bool                      // whether tasks may use it
 	Disk          int64                     // bytes that one may write; 0: no limit
 	TaskLog       int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
-	FreeDisk      diskguard.Disk            // nil: there is always space
+	FreeDisk      FreeDisk                  // nil: there is always space
 	Changed       func(ids.Run)             // called whenever a run has changed
 	Ended         func(ids.Run)             // called when a run is no longer executed here
 	Sampled       func(ids.Run, live.Usage) // called with what a running one uses
@@ -146,7 +155,6 @@ type Engine struct {
 	Options
 	wake     *background.Signal // there may be runs to claim
 	leases   *lease.Keeper
-	disk     *diskguard.Guard
 	preparer *prepare.Preparer // of queued runs
 	inputs   *runinputs.Worker
 	software func(ids.Team) runimages.Store
@@ -156,6 +164,8 @@ type Engine struct {
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
 	runners  map[ids.Run]*runner
+	lastSize credits.Size // of the executor, when it last worked
+	noSpace  time.Time    // when tasks last failed here again and again for want of space
 	done     sync.WaitGroup
 }
 
@@ -171,17 +181,17 @@ const (
 
 // New makes an engine.
 func New(o Options) *Engine {
-	o.RetryPause, o.Scope = cmp.Or(o.RetryPause, defaultPause), cmp.Or(o.Scope, o.Host)
+	o.RetryPause, o.Scope, o.Time = cmp.Or(o.RetryPause, defaultPause), cmp.Or(o.Scope, o.Host), cmp.Or(o.Time, new(clock.Clock))
 	if o.Bytes == nil {
 		o.Bytes = folder.New(o.Dir, o.Driver)
 	}
 	e := &Engine{
 		Options: o, wake: background.NewSignal(o.Clock, claimEvery), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
-		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
+		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 	e.software = runimages.For(o.Images, o.Environments)
 	e.inputs = &runinputs.Worker{
-		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.RemoteInputs, o.InputCache, e.disk.Low),
+		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.RemoteInputs, o.InputCache, e.diskLow),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
 	e.preparer = prepare.New(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {
@@ -193,6 +203,35 @@ func New(o Options) *Engine {
 
 // Wake says that there may be something to do.
 func (e *Engine) Wake() { e.wake.Ask() }
+
+// noSpaceFor is how long a worker takes nothing on after tasks have failed there again
+// and again for want of space, whatever its watch of the disk says: there may be a
+// quota.
+const noSpaceFor = time.Minute
+
+// diskLow reports whether nothing new may start, since the disk is nearly full.
+func (e *Engine) diskLow() bool {
+	e.mu.Lock()
+	noSpace := e.noSpace
+	e.mu.Unlock()
+	return e.FreeDisk != nil && e.FreeDisk.Low() || !noSpace.IsZero() && e.Now().Sub(noSpace) < noSpaceFor
+}
+
+// noteNoSpace notes that tasks fail here for want of space.
+func (e *Engine) noteNoSpace() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.noSpace = e.Now()
+}
+
+// anotherHasSpace reports whether a worker with another disk could take a run.
+func (e *Engine) anotherHasSpace(ctx context.Context, run runs.Run) bool {
+	workers, err := e.Queue.Workers(ctx, e.Now())
+	e.logError(ctx, "cannot read which workers there are", err)
+	return slices.ContainsFunc(workers, func(w runs.Worker) bool {
+		return w.Scope != e.Scope && w.Executor == e.Offer.Executor && w.Problem == "" && !w.DiskLow && !w.Draining && w.Size.GPU >= run.Size.GPU
+	})
+}
 
 func (e *Engine) currentRunners() map[ids.Run]*runner {
 	e.mu.Lock()

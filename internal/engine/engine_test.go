@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,8 +22,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/fetched"
-	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/objects"
@@ -49,17 +51,28 @@ type harness struct {
 	user ids.User
 
 	archive   engine.Archive
-	images    engine.Images                       // nil: none can be had
+	images    runimages.Store                     // nil: none can be had
 	around    func(*dummy.Driver) executor.Driver // nil: nothing
+	journal   func(engine.Journal) engine.Journal // around the journal; nil: nothing
+	store     func(engine.Objects) engine.Objects // around the object store; nil: nothing
+	files     func(executor.Files) executor.Files // around the files of attempts; nil: nothing
 	elsewhere fetched.Remote                      // nil: nothing is taken from there
 	given     []addresses.Object                  // by the runs that are accepted
 	remote    bool                                // the objects are on another machine
 	flaky     *chance                             // nil: nothing fails
 	away      *chance                             // of the object store alone
+	verified  runs.Objects                        // what the verifier reads; nil: kept
 	ended     func(ids.Run)                       // called when a run is executed no more; may be nil
+	cluster   *sharedCluster                      // nil: each engine has a driver of its own
+	host      string                              // of the engines that are opened; empty: here
+	process   *chance                             // of the engine that was opened last, if it is flaky
 	kill      func()                              // the engine that was opened last, if it is flaky, as kill -9 does
 	wake      func()                              // of the engine that was opened last
+	stopRun   func(ids.Run)                       // as a cancel does in the engine that was opened last
+	disk      engine.FreeDisk                     // nil: there is always space
 	ahead     atomic.Int64                        // of the clock on the wall
+	taskLog   int64                               // bytes kept of the log of an attempt; 0: all
+	log       io.Writer                           // of the engines; nil: the test's
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -84,6 +97,14 @@ func newHarness(t *testing.T, url string) *harness {
 	return s
 }
 
+// imagesOfTeams are the same for all teams.
+func (s *harness) imagesOfTeams() func(ids.Team) runimages.Store {
+	if s.images == nil {
+		return nil
+	}
+	return func(ids.Team) runimages.Store { return s.images }
+}
+
 // open starts an engine and returns how to stop it.
 func (s *harness) open(owner string) (stop func()) {
 	s.t.Helper()
@@ -95,18 +116,28 @@ func (s *harness) open(owner string) (stop func()) {
 	if s.around != nil {
 		around = s.around(driver)
 	}
+	var own watchedDriver = driver
+	host, scope := cmp.Or(s.host, "here"), ""
+	if s.cluster != nil {
+		own, scope = s.cluster, "cluster"
+	}
+	started := time.Now()
 	changed := func(ids.Run) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
+	log := s.log
+	if log == nil {
+		log = s.t.Output()
+	}
 	o := engine.Options{
 		Addresses: s.db, RemoteInputs: s.elsewhere, InputCache: 1 << 30,
-		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
-		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Queue: s.db, Leases: s.db, Clock: func() time.Duration { return time.Since(started) }, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.imagesOfTeams(), Catalog: credits.DefaultCatalog(),
+		Dir: s.dir, Owner: host + " " + owner, Host: host, FreeDisk: s.disk, Scope: scope, AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed, TaskLog: s.taskLog,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }
@@ -114,19 +145,36 @@ func (s *harness) open(owner string) (stop func()) {
 	var mine *chance
 	if s.flaky != nil {
 		mine = s.flaky.another()
+		s.process = mine
 		db := flakyDB{s.db, mine}
 		o.RetryPause = 5 * time.Millisecond
 		o.Queue, o.Leases, o.Journal, o.Holds, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, mine}
-		o.Driver = mortal{driver, mine}
+		o.Driver = mortal{own, mine}
 	}
 	if s.away != nil {
 		o.RetryPause, o.Objects = 5*time.Millisecond, flakyObjects{s.kept, s.away}
 	}
+	if s.journal != nil {
+		o.Journal = s.journal(o.Journal)
+	}
+	if s.store != nil {
+		o.Objects = s.store(o.Objects)
+	}
+	if s.files != nil {
+		o.Bytes = s.files(folder.New(o.Dir, o.Driver))
+	}
+	o.Verifier = runs.NewVerifier(cmp.Or[runs.Objects](s.verified, s.kept), s.db)
 	e := engine.New(o)
-	s.wake = e.Wake
+	s.wake, s.stopRun = e.Wake, e.Cancel
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() {
+		var verifying sync.WaitGroup
+		verifying.Go(func() { _ = o.Verifier.Run(ctx) })
+		err := e.Run(ctx)
+		verifying.Wait()
+		done <- err
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil && mine == nil { // in trouble, or dead, it could not say good-bye
@@ -179,8 +227,9 @@ func (s *harness) accept(definition, parameters string, of ids.Run) ids.Run {
 // unblock ends the wait of a task for the file go.
 func (s *harness) unblock(k executor.Key) {
 	s.t.Helper()
-	at := executor.Spec{Dir: filepath.Join(s.dir, k.Folder())}
-	if err := os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600); err != nil {
+	at := filepath.Join(executor.Spec{Dir: filepath.Join(s.dir, k.Folder())}.Work(), "go")
+	var err error
+	if !waittest.Until(func() bool { err = os.WriteFile(at, nil, 0o600); return err == nil }) { // its folder comes after the event of its start
 		s.t.Fatal(err)
 	}
 }

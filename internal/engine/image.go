@@ -10,9 +10,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/suspects"
 )
 
-// Images makes root file systems out of container images.
-type Images = runimages.Store
-
 // softwareResolved reports whether it is known what a node's image or environment
 // is, or that it cannot be known.
 func (r *runner) softwareResolved(ctx context.Context, n *node) bool {

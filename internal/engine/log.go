@@ -3,11 +3,15 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -18,28 +22,65 @@ const (
 	logChunk = 1 << 20
 	logRound = 8 << 20 // at one look, so that a flood does not hold up the rest of the run
 
-	logsOfRun = 16 // times what is kept of one attempt
-	logsCut   = "\n[log cut: this is the most that is kept of one run]\n"
+	logsOfRun = 16 // times what is kept of one attempt; of later ones only the end is
 )
 
 // readLog takes what the command has written since the last look: all of it,
 // or as much as one look may.
 func (r *runner) readLog(ctx context.Context, t *attempt, all bool) error {
-	if most := r.e.TaskLog * logsOfRun; most > 0 && r.logBytes >= most {
-		if !r.logsFull {
-			r.logsFull = true
-			r.keepPieces(ctx, t, []byte(logsCut))
+	for {
+		log, err := r.openLog(ctx, t, all)
+		if err != nil {
+			return nil // there is none yet, or none any more
 		}
-		return nil
+		before := t.logged
+		err = errors.Join(r.takeLog(ctx, t, log, all), log.Close())
+		if err != nil || !all || t.logged == before || t.logged >= log.Size {
+			return err
+		}
 	}
+}
+
+// openLog opens the log where it goes on. Once enough is kept, that is where the last of
+// the log begins, when the command has ended.
+func (r *runner) openLog(ctx context.Context, t *attempt, all bool) (executor.Log, error) {
 	log, err := r.e.Driver.Logs(ctx, t.handle, t.logged)
-	if err != nil {
-		return nil // there is none yet, or none any more
+	most := r.e.TaskLog
+	if err != nil || most == 0 || t.kept < most && r.logBytes < most*logsOfRun {
+		return log, err
 	}
-	defer log.Close()
-	buffer := r.buffer()
+	if err := log.Close(); err != nil || !all || r.logRoom(t) == 0 {
+		return log, errors.Join(err, errEnough)
+	}
+	return r.e.Driver.Logs(ctx, t.handle, max(t.logged, log.Size-logTailBytes))
+}
+
+// logRoom is how much more is kept of an attempt's log before its end, or of its end. A
+// task that can write to its own folder may have made a log of any size.
+func (r *runner) logRoom(t *attempt) int64 {
+	most := r.e.TaskLog
+	switch {
+	case most == 0:
+		return math.MaxInt64
+	case t.kept < most:
+		return most - t.kept
+	}
+	return max(0, most+logTailBytes-t.kept)
+}
+
+var errEnough = errors.New("enough is kept of the logs")
+
+// takeLog keeps what a log has, and says what is missing before it.
+func (r *runner) takeLog(ctx context.Context, t *attempt, log executor.Log, all bool) error {
+	if missing := log.Offset - t.logged; missing > 0 {
+		if err := r.moveToObject(ctx, t); err != nil { // what follows does not lie beside it
+			return err
+		}
+		r.noteMissing(t, missing)
+	}
+	buffer, text := r.buffer(), io.LimitReader(log, r.logRoom(t))
 	for taken := 0; all || taken < logRound; {
-		n, err := readFull(log, buffer)
+		n, err := readFull(text, buffer)
 		taken += n
 		switch {
 		case n == len(buffer):
@@ -57,6 +98,23 @@ func (r *runner) readLog(ctx context.Context, t *attempt, all bool) error {
 		return r.moveToObject(ctx, t)
 	}
 	return nil
+}
+
+// noteMissing puts a line into the journal for text that was not kept. The line and
+// LogPiece.Missing together are as long as that text, so that later offsets are those
+// of the whole log.
+func (r *runner) noteMissing(t *attempt, missing int64) {
+	text := []byte(tasklog.MissingLine(missing))
+	text = text[:min(int64(len(text)), missing)]
+	p := runs.LogPiece{
+		Node: t.node.ID, Shard: t.shard.index, Attempt: t.row.Number, NodeStart: t.shard.logged,
+		Text: text, Size: int64(len(text)), Missing: missing - int64(len(text)),
+	}
+	t.logged += missing
+	t.shard.logged += missing
+	t.inline = 0
+	r.logBytes += p.Size
+	r.step.Logs = append(r.step.Logs, p)
 }
 
 // buffer is where logs are read into; a runner reads one log at a time.
@@ -109,6 +167,7 @@ func (r *runner) piece(ctx context.Context, t *attempt, size int64) runs.LogPiec
 func (r *runner) addPiece(t *attempt, p runs.LogPiece) {
 	r.logBytes += p.Size
 	t.logged += p.Size
+	t.kept += p.Size
 	t.shard.logged += p.Size
 	r.step.Logs = append(r.step.Logs, p)
 }
@@ -125,7 +184,7 @@ func (r *runner) moveToObject(ctx context.Context, t *attempt) error {
 	}
 	defer log.Close()
 	text := make([]byte, t.inline)
-	if n, err := readFull(log, text); err != nil || int64(n) < t.inline {
+	if n, err := readFull(log, text); err != nil || log.Offset != t.logged-t.inline || int64(n) < t.inline {
 		return nil
 	}
 	m := runs.LogMove{Node: t.node.ID, Shard: t.shard.index, From: t.shard.logged - t.inline, To: t.shard.logged}

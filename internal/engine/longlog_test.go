@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,21 +12,25 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
 // logOf is the log of a step, wherever its pieces are, and how many lie in objects.
-func (s *harness) logOf(id ids.Run, node string) (text string, objects int) {
+func (s *harness) logOf(id ids.Run, node string, shard int) (text string, objects int) {
 	s.t.Helper()
-	pieces, err := s.db.NodeLogPieces(s.t.Context(), s.team, id, node, 0, 0, 1<<40)
+	pieces, err := s.db.NodeLogPieces(s.t.Context(), s.team, id, node, shard, 0, 1<<40)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var all strings.Builder
+	var end int64
 	for _, p := range pieces {
-		if p.NodeStart != int64(all.Len()) {
-			s.t.Errorf("a piece begins at %d, and %d bytes came before it", p.NodeStart, all.Len())
+		if p.NodeStart != end {
+			s.t.Errorf("a piece begins at %d, and %d bytes came before it", p.NodeStart, end)
 		}
+		end += p.Size + p.Missing
 		if p.Object == "" {
 			all.Write(p.Text)
 			continue
@@ -43,6 +48,11 @@ func (s *harness) logOf(id ids.Run, node string) (text string, objects int) {
 		}
 	}
 	return all.String(), objects
+}
+
+// cutLog is a log of which only the beginning and the end are kept.
+func cutLog(whole string, head, tail int) string {
+	return whole[:head] + tasklog.MissingLine(int64(len(whole)-head-tail)) + whole[len(whole)-tail:]
 }
 
 // awaitLog waits until so much of a log is kept, of which nobody may hear.
@@ -108,10 +118,134 @@ func TestALongLogIsKeptWhole(t *testing.T) {
 		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
 			t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
 		}
-		if text, objects := s.logOf(id, "talk"); text != log || objects == 0 {
+		if text, objects := s.logOf(id, "talk", 0); text != log || objects == 0 {
 			t.Errorf("%d bytes of %d, %d pieces in objects", len(text), len(log), objects)
 		}
 	})
+}
+
+// A log that is longer than what is kept has its beginning and its end, whichever worker
+// had come how far. The failure shows the end.
+func TestLongLogKeepsItsBeginningAndItsEnd(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *harness) {
+		s.taskLog = 2 << 20
+		stop := s.open("first")
+		definition, parameters, whole := talk(2500, 3000)
+		definition = strings.Replace(definition, " # $PARAM_t", " print=broken exit=3 # $PARAM_t", 1)
+		whole += "broken\n"
+		id := s.submit(definition, parameters)
+		head, tail := int(s.taskLog)*3/4, int(s.taskLog)/4
+		s.awaitLog(id, int64(head))
+		stop()
+		s.open("second")
+		s.unblock(executor.Key{Run: id, Node: "talk", Attempt: 1})
+		if r := s.await(id, terminal); r.Status != lifecycle.Failed {
+			t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+		}
+		if text, objects := s.logOf(id, "talk", 0); text != cutLog(whole, head, tail) || objects == 0 {
+			t.Errorf("%d bytes, %d pieces in objects", len(text), objects)
+		}
+		for name, size := range map[string]func() (int64, error){
+			"step": func() (int64, error) { return s.db.NodeLogSize(t.Context(), s.team, id, "talk", 0) },
+			"run":  func() (int64, error) { return s.db.LogSize(t.Context(), s.team, id) },
+		} {
+			if n, err := size(); err != nil || n != int64(len(whole)) {
+				t.Errorf("the log of the %s has %d bytes of %d, %v", name, n, len(whole), err)
+			}
+		}
+		events, err := s.db.Events(t.Context(), s.team, id, 0, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Type == lifecycle.NodeFailedEvent && !strings.Contains(string(e.Data), `0123456789012345678\nbroken\n`) {
+				t.Errorf("the failure shows %s", e.Data)
+			}
+		}
+	})
+}
+
+// Once a run has as much text as is kept of one, the logs of later items have their end
+// alone.
+func TestManyLongLogsKeepTheirEnds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *harness) {
+		s.taskLog = 8 << 10
+		s.open("only")
+		items := make([]string, 40)
+		for i := range items {
+			items[i] = fmt.Sprint(i)
+		}
+		line := strings.Repeat("0123456789", 100)[:999]
+		definition := fmt.Sprintf(`{"parameters":{"t":{"type":"string"}},"nodes":[{"id":"talk","scatter":{"over":"[%s]","maxParallel":1},"command":"# dummy:%s print=end # $PARAM_t"}]}`,
+			strings.Join(items, ","), strings.Repeat(" printenv=PARAM_t", 20))
+		id := s.submit(definition, fmt.Sprintf(`{"t":%q}`, line))
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+			t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+		}
+		whole := strings.Repeat(line+"\n", 20) + "end\n"
+		var total int64
+		for i := range items {
+			text, _ := s.logOf(id, "talk", i)
+			if total += int64(len(text)); text != cutLog(whole, 6<<10, 2<<10) && text != cutLog(whole, 0, 2<<10) || i == 0 && len(text) < 8<<10 || i == 39 && len(text) > 4<<10 {
+				t.Errorf("the log of item %d has %d bytes", i, len(text))
+			}
+		}
+		if total > 16*s.taskLog+40*(4<<10) {
+			t.Errorf("%d bytes are kept", total)
+		}
+	})
+}
+
+// claimed is a driver whose tasks put a log of their own in the place of theirs, once they
+// have ended.
+type claimed struct {
+	*dummy.Driver
+	folder string
+}
+
+func (c claimed) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
+	if log, err := c.Driver.Logs(ctx, h, offset); err != nil {
+		return log, err
+	}
+	return tasklog.Open(c.folder, offset, true)
+}
+
+// A log of which a task claims that it has any size, which costs the task nothing, costs
+// no more than another one.
+func TestClaimedLogIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, sizes := range map[string]map[string]int64{
+		"a beginning without end": {"": 1 << 39},
+		"an end without end":      {"": 100, ".1048576": 1 << 39},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			for name, size := range sizes {
+				path := tasklog.Path(folder) + name
+				if err := os.WriteFile(path, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Truncate(path, size); err != nil {
+					t.Skip("the file system has no files of this size: ", err)
+				}
+			}
+			each(t, func(t *testing.T, s *harness) {
+				s.taskLog = 3 << 20
+				s.around = func(d *dummy.Driver) executor.Driver { return claimed{d, folder} }
+				s.open("only")
+				id := s.submit(`{"nodes":[{"id":"talk","command":"# dummy:"}]}`, `{}`)
+				if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+					t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+				}
+				if text, _ := s.logOf(id, "talk", 0); int64(len(text)) > s.taskLog+8<<10 || len(text) < 4<<10 {
+					t.Errorf("%d bytes are kept", len(text))
+				}
+			})
+		})
+	}
 }
 
 // An object store or a database that does what it is asked and does not answer, or is
@@ -133,7 +267,7 @@ func TestALongLogSurvivesTrouble(t *testing.T) {
 				if r := s.await(id, terminal); r.Status != lifecycle.Completed {
 					t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
 				}
-				text, objects := s.logOf(id, "talk")
+				text, objects := s.logOf(id, "talk", 0)
 				if whole := text == log || attempts > 1 && strings.HasSuffix(text, log); !whole || objects == 0 {
 					t.Errorf("%d bytes of %d, %d attempts, %d pieces in objects", len(text), len(log), attempts, objects)
 				}

@@ -35,6 +35,7 @@ type attempt struct {
 	handle       executor.Handle
 	submittedAt  time.Time // when it was submitted
 	logged       int64     // bytes of its log that are in the journal
+	kept         int64     // those of them that are not missing
 	inline       int64     // those at the end of them that are not in an object
 	vcpu         float64
 	ramGB        float64
@@ -57,7 +58,7 @@ type attempt struct {
 // handle finds an attempt also where it was not submitted by this worker.
 func (r *runner) handle(t *attempt) executor.Handle {
 	h := t.handle
-	h.Key = r.key(t)
+	h.Key, h.Fence = r.key(t), t.row.Fence
 	return h
 }
 
@@ -134,7 +135,7 @@ func (r *runner) beginNode(n *graph.Node) {
 
 func (r *runner) failAtStart(n *graph.Node, why string) {
 	failed := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, StartedAt: r.e.Now()}}
-	failed.failure = failures.Failure{Code: lifecycle.NodeFailedCode, Message: "Node " + n.ID + ": " + why}
+	failed.failure = failures.Failure{Code: lifecycle.NodeFailedCode, Message: n.Title() + ": " + why}
 	r.nodes[n.ID] = failed
 	r.setState(failed, lifecycle.NodeFailed)
 	r.addEvent(r.eventOf(failed, lifecycle.NodeFailedEvent, failed.failure.Message))

@@ -13,11 +13,18 @@ func (e *Engine) offer(ctx context.Context) runs.Worker {
 	w := e.Offer
 	w.Owner, w.Host, w.Scope = e.Owner, e.Host, e.Scope
 	w.Size, w.Problem = e.capacity(ctx)
+	e.mu.Lock()
+	if w.Problem == "" {
+		e.lastSize = w.Size
+	} else {
+		w.Size = e.lastSize // what it has when it works again
+	}
+	e.mu.Unlock()
 	if caps, err := e.Driver.Capabilities(ctx); err == nil {
 		w.NoImages = !caps.Images
 		w.NoEnvironments = w.NoEnvironments || caps.NoEnvironments != ""
 	}
-	w.DiskLow, w.Launches = e.disk.Low(), e.Programs.Engines()
+	w.DiskLow, w.Launches = e.diskLow(), e.Programs.Engines()
 	return w
 }
 
@@ -28,7 +35,8 @@ func (e *Engine) Offers(ctx context.Context) ([]runs.Worker, error) {
 
 // Choose is for an installation with this worker alone.
 func (e *Engine) Choose(ctx context.Context, w runs.Wanted) (runs.Chosen, error) {
-	return offers.Choose([]runs.Worker{e.offer(ctx)}, w)
+	own := []runs.Worker{e.offer(ctx)}
+	return offers.Choose(own, offers.Away(own, nil), w)
 }
 
 // Serves reports whether a size can ever be served here, and what it costs.

@@ -5,33 +5,182 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// succeed stores an attempt's outputs. The bytes are safe before the journal says
-// so, and hashed again on the way: what the shim saw is what is kept.
-func (r *runner) succeed(ctx context.Context, t *attempt, exit *executor.Exit) error {
-	if full, err := r.overStorage(ctx, t, exit); full || err != nil {
-		return err
+// Outputs are stored beside the loop of a run, which goes on meanwhile.
+const (
+	// parallelStores is how many attempts of a run have their outputs stored at a time.
+	parallelStores = 4
+	// maxUnstored is how many attempts of a run may have outputs that are not stored
+	// before the run starts no more: they take up space on the executor.
+	maxUnstored = 16
+)
+
+// outputStore stores outputs of attempts in goroutines and hands the results to the loop
+// of their run.
+type outputStore struct {
+	Objects
+	ctx     context.Context
+	cancel  context.CancelFunc
+	now     func() time.Time
+	slots   chan struct{}
+	done    chan storedOutputs
+	working sync.WaitGroup
+
+	progress atomic.Int64 // when there last was something to store, or bytes were taken
+}
+
+// storedOutputs is what became of the outputs of an attempt.
+type storedOutputs struct {
+	attempt *attempt
+	exit    *executor.Exit
+	kept    []runs.Output
+	changed string // the path of an output that is not what it was when the command ended
+	err     error  // of the platform
+}
+
+func newOutputStore(ctx context.Context, o Objects, now func() time.Time) *outputStore {
+	ctx, cancel := context.WithCancel(ctx)
+	return &outputStore{Objects: o, ctx: ctx, cancel: cancel, now: now, slots: make(chan struct{}, parallelStores), done: make(chan storedOutputs)}
+}
+
+// add stores outputs by a function when it is their turn.
+func (s *outputStore) add(store func(context.Context) storedOutputs) {
+	s.progressed()
+	s.working.Go(func() {
+		select {
+		case s.slots <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		result := store(s.ctx)
+		<-s.slots
+		select {
+		case s.done <- result:
+		case <-s.ctx.Done():
+		}
+	})
+}
+
+func (s *outputStore) progressed() { s.progress.Store(s.now().UnixNano()) }
+
+// idleSince is when it last made progress.
+func (s *outputStore) idleSince() time.Time { return time.Unix(0, s.progress.Load()) }
+
+// Put notes when bytes are taken.
+func (s *outputStore) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
+	return s.Objects.Put(ctx, key, contentType, progressReader{r, s.progressed}, size)
+}
+
+// progressReader calls a function whenever it is read.
+type progressReader struct {
+	io.Reader
+	read func()
+}
+
+func (r progressReader) Read(p []byte) (int, error) {
+	r.read()
+	return r.Reader.Read(p)
+}
+
+// Close gives up what is not stored yet.
+func (s *outputStore) Close() {
+	s.cancel()
+	s.working.Wait()
+}
+
+// storeOutputs has the outputs of an attempt stored that has succeeded. The attempt ends
+// when they are.
+func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Exit) error {
+	t.ended = true
+	var size int64
+	for _, o := range exit.Outputs {
+		size += o.Size // as it will count when it is kept
 	}
-	var kept []runs.Output
-	for i, o := range exit.Outputs {
-		out, err := r.storeOutput(ctx, t, i, o)
+	if left, err := r.storageLeft(ctx, size); err != nil {
+		return err
+	} else if size > left {
+		r.recordExit(t, exit)
+		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
+			"%s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.Title(), produced.SizeText(size), produced.SizeText(max(0, left)))})
+		r.endedHandles = append(r.endedHandles, r.handle(t))
+		return nil
+	}
+	r.unstored[t] = size
+	handle, key, into := r.handle(t), r.outputKeys(t), r.outputs
+	into.add(func(ctx context.Context) storedOutputs {
+		result := storedOutputs{attempt: t, exit: exit}
+		result.err = panics.Catch(func() error { return r.store(ctx, into, handle, key, &result) })
+		return result
+	})
+	return nil
+}
+
+// storageLeft returns how many more bytes the team may keep, less what this run is
+// storing. Empty outputs need none.
+func (r *runner) storageLeft(ctx context.Context, size int64) (int64, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	left, err := r.e.Files.StorageLeft(ctx, r.run.Team)
+	for _, others := range r.unstored {
+		left -= others
+	}
+	return left, err
+}
+
+// store stores the outputs of an attempt, one after the other. The bytes are safe before
+// the journal says so, and hashed again on the way: what the shim saw is what is kept.
+// Nothing of the run's state may be used here.
+func (r *runner) store(ctx context.Context, into *outputStore, h executor.Handle, key func(i int, port, name string) string, result *storedOutputs) error {
+	for i, o := range result.exit.Outputs {
+		out, err := produced.Store(ctx, into, o,
+			func(port, name string) string { return key(i, port, name) },
+			func() (io.ReadCloser, error) { return r.e.Bytes.Collect(ctx, h, o) })
 		if fault.Is(err, fault.KindInvalid) {
-			r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
+			result.changed = o.Path
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		kept = append(kept, out)
+		out.Node, out.Shard = h.Key.Node, h.Key.Shard
+		result.kept = append(result.kept, out)
 	}
+	return nil
+}
+
+// outputsStored ends an attempt whose outputs are stored, or cannot be kept.
+func (r *runner) outputsStored(ctx context.Context, s storedOutputs) error {
+	if s.err != nil {
+		return s.err
+	}
+	t := s.attempt
+	delete(r.unstored, t)
+	r.recordExit(t, s.exit)
+	if s.changed != "" {
+		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("%s: %s changed while it was collected", t.node.Title(), s.changed)})
+	} else {
+		r.succeed(t, s.kept)
+	}
+	r.endedHandles = append(r.endedHandles, r.handle(t))
+	return nil
+}
+
+// succeed ends an attempt with the outputs that are kept of it.
+func (r *runner) succeed(t *attempt, kept []runs.Output) {
 	t.row.Outputs = len(kept)
 	for _, o := range kept {
 		r.produced.Add(o)
@@ -39,39 +188,15 @@ func (r *runner) succeed(ctx context.Context, t *attempt, exit *executor.Exit) e
 	r.step.Outputs = append(r.step.Outputs, kept...)
 	r.closeAttempt(t, runs.AttemptSucceeded, "")
 	r.shardDone(t, true)
-	return nil
 }
 
-// overStorage fails an attempt whose outputs exceed the team's storage. Their
-// lengths count, as they will when they are kept.
-func (r *runner) overStorage(ctx context.Context, t *attempt, exit *executor.Exit) (bool, error) {
-	var sum int64
-	for _, o := range exit.Outputs {
-		sum += o.Size
+// outputKeys returns the keys of an attempt's outputs by their number, port and name.
+func (r *runner) outputKeys(t *attempt) func(i int, port, name string) string {
+	team, run := r.run.Team, r.run.ID
+	prefix := fmt.Sprintf("%s.%06d.%d-%s", t.node.ID, t.shard.index, t.row.Number, t.row.Fence)
+	return func(i int, port, name string) string {
+		return produced.Key(team, run, fmt.Sprintf("%s.%s.%06d", prefix, port, i), name)
 	}
-	if sum == 0 {
-		return false, nil
-	}
-	left, err := r.e.Files.StorageLeft(ctx, r.run.Team)
-	if err != nil || sum <= left {
-		return false, err
-	}
-	r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
-		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, produced.SizeText(sum), produced.SizeText(max(0, left)))})
-	return true, nil
-}
-
-// storeOutput stores one output.
-func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.Output) (runs.Output, error) {
-	out, err := produced.Store(ctx, r.e.Objects, o,
-		func(port, name string) string { return r.outputKey(t, i, port, name) },
-		func() (io.ReadCloser, error) { return r.e.Bytes.Collect(ctx, r.handle(t), o) })
-	out.Node, out.Shard = t.node.ID, t.shard.index
-	return out, err
-}
-
-func (r *runner) outputKey(t *attempt, i int, port, name string) string {
-	return produced.Key(r.run.Team, r.run.ID, fmt.Sprintf("%s.%06d.%d-%s.%s.%06d", t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i), name)
 }
 
 // finish ends a run in which nothing is left to do.
@@ -79,7 +204,7 @@ func (r *runner) finish(ctx context.Context) error {
 	if n := r.plan.Failed(); n != nil {
 		f := r.nodes[n.ID].failure
 		if f.Code == "" {
-			f = failures.Failure{Code: lifecycle.NodeFailedCode, Message: "Node " + n.ID + " failed"}
+			f = failures.Failure{Code: lifecycle.NodeFailedCode, Message: n.Title() + " failed"}
 		}
 		return r.endRun(ctx, runs.Ending{Status: f.Code.Ends(), Code: f.Code, Message: f.Message})
 	}

@@ -59,5 +59,5 @@ func (r *runner) waitsForPlatform() bool {
 			return false
 		}
 	}
-	return len(r.retrying) == 0 && len(r.open) > 0 && len(r.collecting) == 0
+	return len(r.retrying) == 0 && len(r.open) > 0
 }

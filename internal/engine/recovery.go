@@ -3,22 +3,20 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/runsource"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
 var (
 	errEnded      = errors.New("the run has ended")
 	errUnreadable = errors.New("cannot read the stored")
-	errPanic      = errors.New("panic")
 )
 
 // The pauses after errors of the platform grow up to longest times the first.
@@ -37,7 +35,7 @@ func (r *runner) execute(ctx context.Context, resumed bool) {
 	defer r.releases.Wait()
 	pause, since := r.e.RetryPause, r.e.Now()
 	for {
-		err := r.runUntilError(ctx, resumed)
+		err := panics.Catch(func() error { return r.runUntilError(ctx, resumed) })
 		if r.handleExit(ctx, err) {
 			return
 		}
@@ -70,17 +68,15 @@ func (r *runner) reset() {
 	r.writtenPercent, r.restarted = percent, true
 }
 
-// runUntilError executes until an error ends it. A panic becomes an error.
-func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
+// runUntilError executes until an error ends it.
+func (r *runner) runUntilError(ctx context.Context, resumed bool) error {
 	if r.images, r.prepared = r.prepared, nil; r.images == nil {
 		r.images = runimages.Open(ctx, r.e.software(r.run.Team))
 	}
 	r.inputFiles = r.e.inputs.Of(ctx, r.run)
+	r.outputs = newOutputStore(ctx, r.e.Objects, r.e.Now)
 	defer func() {
-		if panicked := recover(); panicked != nil {
-			r.e.Log.ErrorContext(ctx, "panic while a run was executed", slog.String("run", string(r.run.ID)), slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
-			err = fmt.Errorf("%w: %v", errPanic, panicked)
-		}
+		r.outputs.Close()
 		r.images.Close() // nothing more is cached
 		r.source.Close()
 		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputFiles.Close())
@@ -101,6 +97,9 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
 		}
 	}
 	for {
+		if r.cancelling {
+			return r.endCancelled(ctx)
+		}
 		if err := r.advance(ctx); err != nil {
 			return err
 		}
@@ -138,30 +137,56 @@ func (r *runner) handleExit(ctx context.Context, err error) bool {
 	case errors.Is(cause, errDraining): // the next worker adopts what lives
 		return true
 	case errors.Is(cause, lease.ErrLost), errors.Is(err, lease.ErrLost), errors.Is(err, runs.ErrFenced):
-		r.stopAll(clean)
+		// The new owner may have adopted the tasks. removeOrphans ends those that nobody wants.
 		r.lease.Drop()
 		return true
 	}
-	r.e.Log.ErrorContext(clean, "cannot continue a run", slog.String("run", string(r.run.ID)), slog.Any("error", err))
+	r.logFailure(clean, err)
 	switch {
-	case errors.Is(err, errPanic):
+	case errors.Is(err, errUnreadable), panics.Is(err) && !r.restored:
+		return r.endUnloadable(clean)
+	case panics.Is(err):
 		return r.requeueAsLost(clean)
-	case errors.Is(err, errUnreadable):
-		r.stopAll(clean)
-		ending := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "an internal error stopped the run"}
-		err := r.endRun(clean, ending)
-		return errors.Is(err, errEnded) && r.handleExit(ctx, err)
 	}
 	return false
+}
+
+// logFailure logs why a run cannot be continued, with the stack of a panic.
+func (r *runner) logFailure(ctx context.Context, err error) {
+	about := []any{slog.String("run", string(r.run.ID)), slog.Any("error", err)}
+	if panicked, ok := errors.AsType[*panics.Error](err); ok {
+		about = append(about, slog.String("stack", panicked.Stack))
+	}
+	r.e.Log.ErrorContext(ctx, "cannot continue a run", about...)
 }
 
 // requeueAsLost requeues a run that has caused a panic, as if it had crashed the worker.
 func (r *runner) requeueAsLost(ctx context.Context) bool {
 	r.reset()
 	r.crashCounted = false
-	err := r.load(ctx)
-	if err == nil {
-		err = r.requeue(ctx)
+	err := panics.Catch(func() error {
+		if err := r.load(ctx); err != nil {
+			return err
+		}
+		return r.requeue(ctx, runs.Loss{Panicked: true})
+	})
+	if panics.Is(err) {
+		r.logFailure(ctx, err)
+		return r.endUnloadable(ctx)
 	}
 	return errors.Is(err, errEnded) && r.handleExit(ctx, err)
+}
+
+// endUnloadable ends a run that cannot be loaded, here or anywhere, and reports whether
+// that is written. It is billed for no more than its earlier workers saw.
+func (r *runner) endUnloadable(ctx context.Context) bool {
+	last := runs.Step{Done: r.run.DoneNodes, Progress: r.run.Progress, Billed: r.clock.Took()}
+	err := r.e.Journal.EndRun(ctx, r.run.ID, r.run.Fence, runs.Ending{
+		Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "an internal error stopped the run", Last: &last,
+	}, r.e.Now())
+	if err != nil {
+		r.e.logError(ctx, "cannot end a run that cannot be loaded", err)
+		return false
+	}
+	return r.handleExit(ctx, errEnded)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,12 +36,14 @@ type chance struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	odds   float64
-	killed bool // whoever calls is dead: nothing is done any more
+	killed bool          // whoever calls is dead: nothing is done any more
+	paused chan struct{} // nil, or whoever calls is stopped until it is closed
 }
 
 func newChance(odds float64) *chance { return &chance{random: rand.New(rand.NewPCG(1, 2)), odds: odds} }
 
 func (c *chance) draw() (before, after bool) {
+	c.await()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.killed || c.random.Float64() < c.odds/2, c.killed || c.random.Float64() < c.odds/2
@@ -51,6 +54,30 @@ func (c *chance) another() *chance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &chance{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), odds: c.odds}
+}
+
+// pause stops the process as SIGSTOP does: its next call is made when it is resumed.
+func (c *chance) pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = make(chan struct{})
+}
+
+func (c *chance) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.paused)
+	c.paused = nil
+}
+
+// await returns when the process is not stopped.
+func (c *chance) await() {
+	c.mu.Lock()
+	paused := c.paused
+	c.mu.Unlock()
+	if paused != nil {
+		<-paused
+	}
 }
 
 func (c *chance) kill() {
@@ -149,13 +176,19 @@ func (f flakyObjects) Open(ctx context.Context, key string, offset, length int64
 	return f.Objects.Open(ctx, key, offset, length)
 }
 
-// mortal is a driver of a process that can be killed.
+// mortal is a driver of a process that can be killed or stopped.
 type mortal struct {
-	*dummy.Driver
+	watchedDriver
 	chance *chance
 }
 
+type watchedDriver interface {
+	executor.Driver
+	executor.Watcher
+}
+
 func (m mortal) dead() bool {
+	m.chance.await()
 	m.chance.mu.Lock()
 	defer m.chance.mu.Unlock()
 	return m.chance.killed
@@ -165,21 +198,21 @@ func (m mortal) Submit(ctx context.Context, s executor.Spec) (executor.Handle, e
 	if m.dead() {
 		return executor.Handle{}, errAway
 	}
-	return m.Driver.Submit(ctx, s)
+	return m.watchedDriver.Submit(ctx, s)
 }
 
 func (m mortal) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
 	if m.dead() {
 		return errAway
 	}
-	return m.Driver.Stop(ctx, h, grace)
+	return m.watchedDriver.Stop(ctx, h, grace)
 }
 
 func (m mortal) Release(ctx context.Context, h executor.Handle) error {
 	if m.dead() {
 		return errAway
 	}
-	return m.Driver.Release(ctx, h)
+	return m.watchedDriver.Release(ctx, h)
 }
 
 const chain = `{"nodes":[
@@ -320,6 +353,46 @@ func (p *panicky) Computed(context.Context, ids.Team, string, ids.Run) ([]runs.O
 		panic("out of order")
 	}
 	return nil, false, nil
+}
+
+// panickyJournal panics when it reads the record of one run.
+type panickyJournal struct {
+	engine.Journal
+	run ids.Run
+}
+
+func (p panickyJournal) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {
+	if id == p.run {
+		panic("out of order")
+	}
+	return p.Journal.RecordOf(ctx, id)
+}
+
+func TestPanicWhileLoadingEndsThatRunOnly(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *harness) {
+		const waits = `{"nodes":[{"id":"a","command":"# dummy: await=go"}]}`
+		stop := s.open("w1")
+		broken, beside := s.submit(waits, `{}`), s.submit(waits, `{}`)
+		for _, id := range []ids.Run{broken, beside} {
+			s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
+		}
+		stop()
+		s.ahead.Store(int64(2 * time.Hour)) // without a server
+		s.journal = func(j engine.Journal) engine.Journal { return panickyJournal{j, broken} }
+		s.open("w2")
+		r := s.await(broken, terminal)
+		if r.Status != lifecycle.Interrupted || r.ErrorCode != lifecycle.Internal || r.Billed > time.Hour {
+			t.Errorf("%s %s, billed for %s: %s", r.Status, r.ErrorCode, r.Billed, r.ErrorMessage)
+		}
+		s.await(beside, func(runs.Run) bool { return strings.Contains(s.story(beside), "run.resumed") })
+		if !waittest.Until(func() bool {
+			left, err := filepath.Glob(filepath.Join(s.dir, string(broken)+".*"))
+			return err == nil && len(left) == 0
+		}) {
+			t.Error("its task goes on")
+		}
+	})
 }
 
 func TestAPanicHarmsOneRunOnly(t *testing.T) {

@@ -38,7 +38,7 @@ func (r *runner) restore(rec runs.Record) {
 		}
 	}
 	for _, l := range rec.Logged {
-		r.logBytes += l.Size
+		r.logBytes += l.Kept
 		if n := r.nodes[l.Node]; n != nil {
 			r.restoreLog(known.shard(n, l.Shard), l)
 		}
@@ -104,6 +104,6 @@ func (r *runner) restoreFailure(n *node, s *shard, a runs.Attempt) {
 func (r *runner) restoreLog(s *shard, l runs.Logged) {
 	s.logged = max(s.logged, l.End)
 	if t := r.live[executor.Key{Run: r.run.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {
-		t.logged, t.inline = l.Size, l.Inline
+		t.logged, t.kept, t.inline = l.Size, l.Kept, l.Inline
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/cachekey"
@@ -103,8 +104,12 @@ func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
 	return r.reuseOutputs(ctx, t, list)
 }
 
+// errVerifying is that the content of earlier outputs is being verified.
+var errVerifying = errors.New("earlier outputs are being verified")
+
 // computedBefore are the files of an earlier attempt with the same key; found if
-// that is wanted and all of them are as they were.
+// that is wanted and all of them are as they were. It is errVerifying while that is not
+// known.
 func (r *runner) computedBefore(ctx context.Context, t *attempt) (list []runs.Output, found bool, err error) {
 	if t.row.CacheKey == "" || !t.node.Cache && r.run.RetryOf == "" {
 		return nil, false, nil
@@ -113,10 +118,15 @@ func (r *runner) computedBefore(ctx context.Context, t *attempt) (list []runs.Ou
 	if t.node.Cache {
 		of = "" // any run of the team
 	}
-	if list, found, err = r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of); err == nil && found {
-		found, err = produced.Intact(ctx, r.e.Objects, list)
+	list, found, err = r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of)
+	if err != nil || !found {
+		return list, false, err
 	}
-	return list, found, err
+	known, err := r.e.Verifier.Begin(ctx, list)
+	if err == nil && known.Pending > 0 {
+		r.verified, err = known.Ended, errVerifying
+	}
+	return list, !slices.Contains(known.Changed, true), err
 }
 
 // reuseOutputs writes the success in a step of its own: when somebody deletes the
@@ -126,8 +136,9 @@ func (r *runner) reuseOutputs(ctx context.Context, t *attempt, list []runs.Outpu
 		return false, err
 	}
 	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptSucceeded, runs.ReusedReason, r.e.Now(), len(list)
+	key := r.outputKeys(t)
 	for i, o := range list {
-		list[i].Key = r.outputKey(t, i, o.Port, o.Name)
+		list[i].Key = key(i, o.Port, o.Name)
 		list[i].Node, list[i].Shard, list[i].Reused = t.node.ID, t.shard.index, true
 	}
 	// Counted on a copy until it is written.

@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -186,6 +188,64 @@ func TestARetryUsesWhatHasSucceeded(t *testing.T) {
 		if other := s.submit(definition, `{}`); !strings.Contains(s.storyOf(other), "node.started:a") {
 			t.Error("a run that is no retry has not run a node without a cache")
 		}
+	})
+}
+
+// gated lets nobody read an object before the gate opens.
+type gated struct {
+	runs.Objects
+	reached chan struct{} // holds one signal at most
+	open    chan struct{}
+}
+
+func (g gated) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	select {
+	case g.reached <- struct{}{}:
+	default:
+	}
+	select {
+	case <-g.open:
+		return g.Objects.Open(ctx, key, offset, length)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Outputs whose marks have changed are hashed before they are reused. The run can be
+// cancelled meanwhile.
+func TestRetryReusesRestoredOutputs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *harness) {
+		gate := gated{s.kept, make(chan struct{}, 1), make(chan struct{})}
+		s.verified = gate
+		s.open("w1")
+		const definition = `{"nodes":[{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+			{"id":"b","command":"# dummy: output:b.txt=two","scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"b.txt"}}}]}`
+		first := s.submit(definition, `{}`)
+		s.await(first, terminal)
+		for _, o := range s.made(first) {
+			if err := s.db.RenewMark(t.Context(), o.Blob, o.SHA256, "of another disk"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second := s.retry(definition, first)
+		<-gate.reached
+		if _, err := s.db.CancelRun(t.Context(), s.team, second, runs.Starter{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		s.wake()
+		if r := s.await(second, terminal); r.Status != lifecycle.Cancelled || r.CreditsUsed != 0 {
+			t.Fatalf("%s, %d", r.Status, r.CreditsUsed)
+		}
+		close(gate.open)
+		third := s.retry(definition, first)
+		if r := s.await(third, terminal); r.Status != lifecycle.Completed || r.CreditsUsed != 0 {
+			t.Fatalf("%s, %d: %s", r.Status, r.CreditsUsed, r.ErrorMessage)
+		}
+		if got := s.story(third); strings.Contains(got, "node.started") || strings.Count(got, "node.cached") != 2 {
+			t.Error(got)
+		}
+		s.sameOutputs(first, third)
 	})
 }
 

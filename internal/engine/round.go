@@ -18,6 +18,9 @@ func (r *runner) advance(ctx context.Context) error {
 	if err := r.pay(ctx); err != nil {
 		return err
 	}
+	if r.waitsForDisk() {
+		return r.handBack(ctx)
+	}
 	for again := true; again; {
 		var begun bool
 		_ = suspects.Watch(r.e.Dir, r.run.ID, func() error { begun = r.beginNodes(); return nil })
@@ -36,12 +39,7 @@ func (r *runner) advance(ctx context.Context) error {
 			}
 		}
 		r.releaseEnded(ctx)
-		if again = begun || reused || len(attempts) > 0; !again && len(r.collecting) > 0 {
-			again = true
-			if err := r.collectOutputs(ctx); err != nil {
-				return err
-			}
-		}
+		again = begun || reused || len(attempts) > 0
 	}
 	if r.waitsForPlatform() {
 		r.pauseClock()

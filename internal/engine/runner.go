@@ -36,6 +36,9 @@ type runner struct {
 	clock        *runclock.Clock
 	prepared     *runimages.Images // fetched while the run was queued
 	crashCounted bool              // the loss was counted when the last server went down
+	cancelling   bool              // somebody asked for the run to be cancelled
+	diskLowSince time.Time         // since when nothing can start for want of space; zero: it can
+	leaves       bool              // for another worker, as soon as nothing of it runs
 
 	execution
 }
@@ -57,6 +60,7 @@ type execution struct {
 	images     *runimages.Images
 	inputFiles *runinputs.Inputs
 	source     *runsource.Source
+	verified   <-chan struct{} // closed when an earlier output was verified; nil: nothing waits for that
 
 	scattered int // shards of all its scatters
 	itemBytes int // of what they are scattered over
@@ -64,13 +68,13 @@ type execution struct {
 	step           runs.Step // what the next write says
 	dirty          map[*node]bool
 	pendingSince   time.Time // when the first of it happened
-	collecting     []endedAttempt
+	outputs        *outputStore
+	unstored       map[*attempt]int64    // attempts whose outputs are being stored, and their bytes
 	failedAttempts map[executor.Key]bool // whose folders are to be kept
 	endedHandles   []executor.Handle     // of attempts that ended, which is not written yet
 	releasable     []executor.Handle     // of attempts whose end is written
 	logBuffer      []byte                // reused for each read
 	logBytes       int64                 // stored of all logs of the run
-	logsFull       bool                  // no more is stored of them
 
 	sampledAt      time.Time // when usage was last sampled
 	writtenPercent int       // percent, as last written
@@ -87,13 +91,13 @@ type execution struct {
 func newRunner(e *Engine, r runs.Run) *runner {
 	return &runner{
 		e: e, exited: make(chan struct{}), snapshots: make(chan snapshot, 1), cancelRequested: make(chan struct{}, 1),
-		clock: runclock.New(r, e.Now), execution: newExecution(r),
+		clock: runclock.New(r, e.Now).FollowJumps(e.Time.Jumped), execution: newExecution(r),
 	}
 }
 
 func newExecution(r runs.Run) execution {
 	return execution{
-		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
+		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, unstored: map[*attempt]int64{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
 	}
 }
 
@@ -193,7 +197,7 @@ func (r *runner) resume(ctx context.Context) error {
 	}
 	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
 	if adopted == 0 && (len(r.live) > 0 || orphan || r.e.Programs.Lack(r.g)) {
-		return r.requeue(ctx)
+		return r.requeue(ctx, runs.Loss{CrashCounted: r.crashCounted})
 	}
 	return r.flush(ctx)
 }
@@ -213,12 +217,12 @@ func (r *runner) undoStart(ctx context.Context, t *attempt, s executor.Status) {
 
 // requeue gives the run back. What its attempts did last is when its worker
 // was last known to work; what came after is not billed.
-func (r *runner) requeue(ctx context.Context) error {
-	lastSeen := r.clock.Since()
+func (r *runner) requeue(ctx context.Context, l runs.Loss) error {
+	l.LastSeen = r.clock.Since()
 	r.step.Events = nil // it is requeued, not resumed
 	for _, t := range r.live {
-		if t.row.StartedAt.After(lastSeen) {
-			lastSeen = t.row.StartedAt
+		if t.row.StartedAt.After(l.LastSeen) {
+			l.LastSeen = t.row.StartedAt
 		}
 		r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))
 		t.node.requeue(t.shard)
@@ -227,7 +231,40 @@ func (r *runner) requeue(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, runs.Loss{LastSeen: lastSeen, CrashCounted: r.crashCounted}, r.e.Now()); err != nil {
+	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, l, r.e.Now()); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// handBackAfter is how long a run of which nothing runs waits for space on this
+// machine, before it goes to one that may have some.
+const handBackAfter = 10 * time.Second
+
+// waitsForDisk reports whether the run has waited long enough for space.
+func (r *runner) waitsForDisk() bool {
+	if !r.leaves && !r.e.diskLow() || len(r.live) > 0 || len(r.retrying) > 0 || r.plan.Over() || r.plan.Failed() != nil {
+		r.diskLowSince = time.Time{}
+		return false
+	}
+	now := r.e.Now()
+	if r.diskLowSince.IsZero() {
+		r.diskLowSince = now
+	}
+	return r.leaves || now.Sub(r.diskLowSince) >= handBackAfter
+}
+
+// handBack puts the run back into the queue, of which nothing runs. This worker takes
+// it again only when others had the time to.
+func (r *runner) handBack(ctx context.Context) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	if r.leaves {
+		r.e.noteNoSpace()
+	}
+	loss := runs.Loss{LastSeen: r.clock.Since(), HandedBack: "the disk of the worker is nearly full; the run waits for space, or for another worker"}
+	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, loss, r.e.Now()); err != nil {
 		return err
 	}
 	return errEnded
@@ -284,17 +321,29 @@ func (r *runner) wait(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	case <-r.cancelRequested:
-		if err := r.stopAndWait(ctx); err != nil {
-			return err
-		}
-		return r.endRun(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
+		r.cancelling = true
+		return nil
 	case <-r.images.Changed():
 		return nil
 	case <-r.inputFiles.Changed():
 		return nil
+	case <-r.verified:
+		r.verified = nil
+		return nil
 	case seen := <-r.snapshots:
 		return r.applySnapshot(ctx, seen)
+	case s := <-r.outputs.done:
+		return r.outputsStored(ctx, s)
 	}
+}
+
+// endCancelled ends a run that somebody cancelled. Its tasks are stopped first,
+// which needs neither database nor disk.
+func (r *runner) endCancelled(ctx context.Context) error {
+	if err := r.stopAndWait(ctx); err != nil {
+		return err
+	}
+	return r.endRun(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
 }
 
 // untilTimer is when the clock alone makes something happen: a retry, or the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
@@ -26,7 +27,7 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 	}
 	r.requeueDue()
 	r.source.Record(&r.run, &r.step)
-	if r.full() {
+	if r.full() || len(r.unstored) >= maxUnstored || r.leaves || r.e.diskLow() {
 		return nil, false, nil
 	}
 	for _, n := range slices.Clone(r.open) {
@@ -42,6 +43,9 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 			}
 			if t.startErr == nil {
 				again, err := r.reuse(ctx, t)
+				if errors.Is(err, errVerifying) {
+					break
+				}
 				if err != nil {
 					return nil, false, err
 				}
@@ -165,17 +169,20 @@ func (r *runner) recordStart(t *attempt) {
 	r.live[r.key(t)] = t
 }
 
-// submit submits an attempt that is in the journal.
+// submit submits an attempt that is in the journal. The lease is asked for last: staging
+// may take longer than it lasts.
 func (r *runner) submit(ctx context.Context, t *attempt) error {
-	if err := r.lease.Check(ctx); err != nil {
-		return err
-	}
-	err := t.startErr
+	spec, err := executor.Spec{}, t.startErr
 	if err == nil {
-		spec, failed := r.buildSpec(ctx, t)
-		if err = failed; err == nil {
-			t.handle, err = r.e.Driver.Submit(ctx, spec)
-		}
+		spec, err = r.buildSpec(ctx, t)
+	}
+	if lost := r.lease.Check(ctx); lost != nil {
+		// The new owner has given the attempt up, since nothing of it runs.
+		r.e.logError(context.WithoutCancel(ctx), "cannot remove what was staged for an attempt", r.e.Bytes.Discard(context.WithoutCancel(ctx), r.key(t)))
+		return lost
+	}
+	if err == nil {
+		t.handle, err = r.e.Driver.Submit(ctx, spec)
 	}
 	t.submittedAt = r.e.Now()
 	if err != nil {
@@ -192,6 +199,11 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 		return err
 	}
 	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
+	if runinputs.CodeOf(err) == lifecycle.DiskFull {
+		r.images.Forget(t.node.software) // it is fetched again
+		r.attemptWithoutSpace(ctx, t)
+		return nil
+	}
 	code := lifecycle.NodeFailedCode
 	switch {
 	case runinputs.CodeOf(err) != "":
@@ -205,6 +217,6 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
 		code = lifecycle.ImageUnavailable
 	}
-	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
+	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("%s cannot start: %s", t.node.Title(), err)})
 	return nil
 }

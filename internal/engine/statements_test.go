@@ -35,7 +35,7 @@ func (s *statements) take() (list []string) {
 // machine again and again, so the cheapest of some counts.
 func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 	const updates = 4 // of its row: claimed, a starts, a ends and b starts, it ends
-	bounds := map[string]int{"sqlite": 41, "postgres": 53}
+	bounds := map[string]int{"sqlite": 42, "postgres": 54}
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		s := newHarness(t, url)
 		seen := &statements{}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -31,7 +32,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
 	others.Go(func() { e.cleanUpAll(ctx) })
-	others.Go(func() { e.disk.Run(ctx) })
 	e.takeRuns(ctx, runCtx)
 	stop(errDraining)
 	e.preparer.Close()
@@ -86,6 +86,9 @@ func (e *Engine) countCrashes(ctx context.Context) {
 
 // capacity is what runs may use here, or why none can start.
 func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem string) {
+	if err := e.Time.Check(clock.Limit); err != nil {
+		return total, err.Error()
+	}
 	caps, err := e.Driver.Capabilities(ctx)
 	switch {
 	case err != nil:
@@ -113,7 +116,7 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 	most := maxRuns - len(e.runners)
 	e.mu.Unlock()
 	total, problem := e.capacity(ctx)
-	if most <= 0 || problem != "" || e.disk.Low() {
+	if most <= 0 || problem != "" || e.diskLow() {
 		return
 	}
 	release, err := e.Memory.Reserve(8 << 20) // the largest definition
@@ -150,11 +153,20 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 
 // takesOrphans reports whether this worker has been there for long enough to know
 // which executors nobody has: after a start, others are still to come.
-func (e *Engine) takesOrphans() bool { return e.Now().Sub(e.began) > admission.GoneAfter }
+func (e *Engine) takesOrphans() bool {
+	return e.Time.Settled() && e.Now().Sub(e.began) > admission.GoneAfter
+}
 
+// takeOver takes runs that nobody holds. Whether another worker holds one is judged by
+// the time of this moment, and only with a clock that is right; what earlier workers of
+// this host had is taken in any case, since its tasks may be at work.
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
+	if err := e.Time.Sync(ctx); err != nil {
+		e.logError(ctx, "cannot take over runs", err)
+		return
+	}
 	began := e.leases.ClaimStart()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver, OnlyOwn: !e.Time.Settled() || e.Time.Check(clock.Limit) != nil}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil

@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -43,6 +47,27 @@ func (c *Cleaned) count(err error) {
 	}
 }
 
+// askedAtOnce is how many questions the object store is asked at the same time.
+const askedAtOnce = 16
+
+// severalAtOnce does something with each of a list.
+func severalAtOnce[T any](list []T, do func(T) error) (r Cleaned) {
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(askedAtOnce)
+	for _, one := range list {
+		g.Go(func() error {
+			err := do(one)
+			mu.Lock()
+			defer mu.Unlock()
+			r.count(err)
+			return nil
+		})
+	}
+	_ = g.Wait() // none of them returns an error
+	return r
+}
+
 // Cleaner does the chores of the room, in batches. None of them deletes what a
 // row points to.
 type Cleaner struct{ s Service }
@@ -53,6 +78,22 @@ func (s *Service) Cleaner(stores Stores) Cleaner {
 	c := *s
 	c.stores = stores
 	return Cleaner{c}
+}
+
+// SettleArrived settles uploads that went straight to the object store, after a key, and
+// returns where the next batch begins.
+func (c Cleaner) SettleArrived(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	keys, err := c.s.bytes.Presigner.Staged(ctx, "teams/", after, cleaningBatch)
+	if err != nil || len(keys) == 0 {
+		return r, "", err
+	}
+	open, err := c.s.stores.Uploads.ReservationsOf(ctx, keys)
+	if err != nil {
+		return r, "", err
+	}
+	r = c.s.settleAll(ctx, open)
+	r.More = len(keys) == cleaningBatch
+	return r, keys[len(keys)-1], ctx.Err()
 }
 
 // EndUploads ends those whose time is over, after a key, and returns where the
@@ -96,17 +137,38 @@ func (c Cleaner) Hash(ctx context.Context, after string) (r Cleaned, next string
 	return r, next, ctx.Err()
 }
 
+// silence is how long the object store may keep the next bytes of a file back.
+const silence = time.Minute
+
+var errSilent = errors.New("the object store sends no more of it")
+
 func (s *Service) sum(ctx context.Context, key string) (string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer timer.Stop()
 	f, err := s.bytes.Objects.Open(ctx, key, 0, -1)
 	if err != nil {
-		return "", err
+		return "", errors.Join(err, context.Cause(ctx))
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
+	if _, err := io.Copy(h, timed{f, timer}); err != nil {
+		return "", errors.Join(err, context.Cause(ctx))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// timed begins the time of silence anew with every piece.
+type timed struct {
+	io.Reader
+	timer *time.Timer
+}
+
+func (t timed) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	t.timer.Reset(silence)
+	return n, err
 }
 
 // DeletePending deletes bytes whose last row is gone.
@@ -124,15 +186,14 @@ func (c Cleaner) DeletePending(ctx context.Context, after string) (r Cleaned, ne
 }
 
 // deletePending deletes bytes that nobody points to, and then the note of them.
-func (s *Service) deletePending(ctx context.Context, keys []string) (r Cleaned) {
-	for _, key := range keys {
+func (s *Service) deletePending(ctx context.Context, keys []string) Cleaned {
+	return severalAtOnce(keys, func(key string) error {
 		err := s.bytes.Objects.Delete(ctx, key)
 		if err == nil {
 			err = s.stores.Cleaning.ForgetDelete(ctx, key)
 		}
-		r.count(err)
-	}
-	return r
+		return err
+	})
 }
 
 // SweepUploads removes what uploads left unfinished in the object store.

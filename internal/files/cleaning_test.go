@@ -1,9 +1,12 @@
 package files_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -118,4 +121,53 @@ func TestNoObjectIsDeletedWhileABackupIsMade(t *testing.T) {
 			t.Errorf("%v, %v", left, err)
 		}
 	})
+}
+
+// What somebody deletes leaves the object store at once, however many outputs a run had.
+// A backup that begins meanwhile keeps the rest, and so does a store that hangs.
+func TestDeletedBytesLeaveAtOnce(t *testing.T) {
+	const outputs = 1200 // several batches
+	for name, tt := range map[string]struct {
+		hangs, backup bool
+		atMost        int
+		all           bool
+	}{
+		"a store that answers": {atMost: outputs, all: true},
+		"a backup":             {backup: true, atMost: 500},
+		"a store that hangs":   {hangs: true, atMost: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				room := newBucketRoom(t, url)
+				var keys []string
+				for i := range outputs {
+					keys = append(keys, fmt.Sprintf("teams/a/runs/r/%d", i))
+				}
+				var asked, deleted atomic.Int32
+				room.bucket.before = func(ctx context.Context, _, _ string) error {
+					n := asked.Add(1)
+					if tt.backup && n == 1 {
+						if err := room.db.MarkBackup(ctx, "one", storetest.NewClock().Now().Add(time.Hour)); err != nil {
+							return err
+						}
+					}
+					if tt.hangs && n > 10 {
+						<-ctx.Done()
+					}
+					if ctx.Err() == nil {
+						deleted.Add(1)
+					}
+					return ctx.Err()
+				}
+				if err := room.DeleteNow(t.Context(), keys); err != nil {
+					t.Error(err)
+				}
+				if n := int(deleted.Load()); n > tt.atMost || n == 0 || tt.all && n != outputs {
+					t.Errorf("%d of %d are deleted", n, outputs)
+				}
+			})
+		})
+	}
 }

@@ -6,12 +6,14 @@ package files
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/search"
 )
 
 // Source says where a file comes from.
@@ -62,6 +64,14 @@ type Reservation struct {
 	ExpiresAt   time.Time
 }
 
+// Filter is which files are listed.
+type Filter struct {
+	Words     string   // that are all in the name
+	Source    Source   // empty: both
+	Directory *bool    // only folders, or none
+	Keys      []string // only those with one of these
+}
+
 // Place is where a page of the list ended.
 type Place struct {
 	Source Source
@@ -103,6 +113,9 @@ type Presigner interface {
 	// Arrived ends an upload: from then on nothing sent to its address changes
 	// the bytes. While they are not there it is fault.KindNotFound.
 	Arrived(ctx context.Context, key string) (Blob, error)
+	// Staged lists keys below the prefix after the given one, in order, of uploads
+	// that are there and that Arrived has not ended.
+	Staged(ctx context.Context, prefix, after string, limit int) ([]string, error)
 }
 
 // Objects keeps bytes.
@@ -145,14 +158,19 @@ type UploadStore interface {
 	Keep(ctx context.Context, key string, b Blob, now time.Time) error
 	// Drop ends a reservation and what it counts.
 	Drop(ctx context.Context, key string) error
-	Reservations(ctx context.Context, team ids.Team) ([]Reservation, error)
+	// NewestReservations are a team's newest open ones, the newest first.
+	NewestReservations(ctx context.Context, team ids.Team, limit int) ([]Reservation, error)
+	// ReservationsOf are those of the keys that are open ones.
+	ReservationsOf(ctx context.Context, keys []string) ([]Reservation, error)
 }
 
 // ListStore reads and deletes files.
 type ListStore interface {
-	Files(ctx context.Context, team ids.Team, after Place, limit int) ([]File, error)
+	Files(ctx context.Context, team ids.Team, f Filter, after Place, limit int) ([]File, error)
 	File(ctx context.Context, team ids.Team, source Source, key string) (File, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
+	// ToBeDeleted reports whether the last row that pointed to bytes is gone.
+	ToBeDeleted(ctx context.Context, key string) (bool, error)
 	// DeleteFile removes the row. With the last row that points to them its bytes
 	// are to be deleted: then their keys are returned, of a folder two.
 	DeleteFile(ctx context.Context, team ids.Team, key string) (pending []string, err error)
@@ -263,7 +281,7 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 	now := s.now()
 	id := ids.NewFile()
 	r := Reservation{
-		Key: "teams/" + string(caller.Team) + "/uploads/" + id + "/" + in.Name, Team: caller.Team, ID: id, Name: in.Name,
+		Key: uploadsOf(caller.Team) + id + "/" + in.Name, Team: caller.Team, ID: id, Name: in.Name,
 		ContentType: in.ContentType, Size: in.Size, CreatedBy: caller.User, CreatedAt: now, ExpiresAt: now.Add(UploadLife),
 	}
 	if err := s.stores.Uploads.Reserve(ctx, r, terms.StorageBytes); err != nil {
@@ -282,28 +300,32 @@ type Listed struct {
 }
 
 // Files lists the team's files, uploads first, each kind newest first, with
-// download addresses on the caller's public URL.
-func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, limit int, base string) (list []Listed, more bool, err error) {
+// download addresses on the caller's public URL. The list goes on after next, if
+// that is a place.
+func (s *Service) Files(ctx context.Context, caller access.Caller, f Filter, after Place, limit int, base string) (list []Listed, next Place, err error) {
 	if err := caller.Must(access.Read); err != nil {
-		return nil, false, err
+		return nil, next, err
 	}
-	if err := s.Settle(ctx, caller.Team); err != nil {
-		return nil, false, err
+	if err := s.settleForList(ctx, caller.Team); err != nil {
+		return nil, next, err
 	}
-	found, err := s.stores.List.Files(ctx, caller.Team, after, limit+1)
+	begin := File{Source: after.Source, ID: after.ID}
+	found, last, err := search.Find(search.ParseParts(f.Words), limit, begin, func(file File) string { return file.Name }, func(after File, n int) ([]File, error) {
+		return s.stores.List.Files(ctx, caller.Team, f, Place{after.Source, after.ID}, n)
+	})
 	if err != nil {
-		return nil, false, err
+		return nil, next, err
 	}
-	if more = len(found) > limit; more {
-		found = found[:limit]
+	if last != nil {
+		next = Place{last.Source, last.ID}
 	}
 	list = make([]Listed, len(found))
 	for i, f := range found {
 		if list[i], err = s.listed(ctx, f, base); err != nil {
-			return nil, false, err
+			return nil, next, err
 		}
 	}
-	return list, more, nil
+	return list, next, nil
 }
 
 func (s *Service) listed(ctx context.Context, f File, base string) (Listed, error) {
@@ -321,7 +343,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if err := caller.Must(access.DeleteFiles); err != nil {
 		return err
 	}
-	if err := s.Settle(ctx, caller.Team); err != nil {
+	if err := s.SettleKeys(ctx, caller.Team, []string{key}); err != nil {
 		return err
 	}
 	f, err := s.stores.List.File(ctx, caller.Team, source, key)
@@ -335,17 +357,30 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if err != nil {
 		return err
 	}
-	return s.deleteNow(ctx, pending)
+	return s.DeleteNow(ctx, pending)
 }
 
-// deleteNow deletes pending bytes that somebody just deleted, as far as that is
-// quick; upkeep does the rest.
-func (s *Service) deleteNow(ctx context.Context, keys []string) error {
-	waits, err := s.stores.Cleaning.BackingUp(ctx, s.now())
-	if err != nil || waits {
-		return err
+// deletePatience is how long a request deletes bytes, within the time of an ordinary answer.
+const deletePatience = 5 * time.Second
+
+// DeleteNow deletes pending bytes that somebody just deleted, as far as the object store
+// does so in a few seconds; upkeep does the rest. While a backup is made they stay.
+func (s *Service) DeleteNow(ctx context.Context, keys []string) error {
+	patient, cancel := context.WithTimeout(ctx, deletePatience)
+	defer cancel()
+	for some := range slices.Chunk(keys, cleaningBatch) {
+		waits, err := s.stores.Cleaning.BackingUp(patient, s.now())
+		if err == nil && !waits {
+			err = s.deletePending(patient, some).Why
+		}
+		if patient.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || waits {
+			return err
+		}
 	}
-	return s.deletePending(ctx, keys[:min(len(keys), cleaningBatch)]).Why
+	return nil
 }
 
 // DeleteRun deletes every file that a run produced or consumed. Members may do
@@ -374,5 +409,5 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 		pending = append(pending, keys...)
 		files, bytes = files+1, bytes+f.Size
 	}
-	return files, bytes, s.deleteNow(ctx, pending)
+	return files, bytes, s.DeleteNow(ctx, pending)
 }

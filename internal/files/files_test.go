@@ -34,7 +34,19 @@ type bench struct {
 // troubled is an object store that fails when a test says so.
 type troubled struct {
 	objects.Kept
-	stuck string // the key that cannot be deleted
+	stuck string   // the key that cannot be deleted
+	past  []string // the keys of uploads that went past us
+}
+
+func (o *troubled) Staged(context.Context, string, string, int) ([]string, error) { return o.past, nil }
+
+// sendPast puts bytes where a client's PUT straight to the object store does.
+func (b *bench) sendPast(key, text string) {
+	b.t.Helper()
+	if _, err := b.objects.Put(b.t.Context(), key, "text/csv", strings.NewReader(text), int64(len(text))); err != nil {
+		b.t.Fatal(err)
+	}
+	b.objects.past = append(b.objects.past, key)
 }
 
 func (o *troubled) Delete(ctx context.Context, key string) error {
@@ -77,7 +89,7 @@ func (b *bench) upload(as access.Caller, name, text string) string {
 
 func (b *bench) names(as access.Caller) (names []string) {
 	b.t.Helper()
-	list, _, err := b.Files(b.t.Context(), as, files.Place{}, 100, "http://a")
+	list, _, err := b.Files(b.t.Context(), as, files.Filter{}, files.Place{}, 100, "http://a")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -211,6 +223,70 @@ func TestBytesBecomeAFileWhenTheyAreWhole(t *testing.T) {
 	})
 }
 
+// slowly is a body of some megabytes that has a disk low from the middle on.
+type slowly struct {
+	left int
+	low  func()
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	n := min(len(p), s.left)
+	if s.left -= n; s.left < 8<<20 {
+		s.low()
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// An upload under way ends when the disk is low, leaves nothing, and can be sent again.
+func TestUploadUnderWayEndsWhenTheDiskIsLow(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const size = 16 << 20
+		var low bool
+		b.RefuseWhile(func(context.Context) error {
+			if low {
+				return fault.Unavailable("the disk is nearly full").WithCode("disk_low")
+			}
+			return nil
+		})
+		refused := func(what string, err error) {
+			t.Helper()
+			if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != "disk_low" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		fills := func() (io.Reader, *slowly) {
+			body := &slowly{left: size, low: func() { low = true }}
+			return body, body
+		}
+		p, err := b.presign(b.owner, "a.bin", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, sent := fills()
+		refused("an upload", b.Receive(t.Context(), p.Key, body))
+		if sent.left == 0 || b.there(p.Key) {
+			t.Errorf("%d bytes are not read, and it is there: %t", sent.left, b.there(p.Key))
+		}
+		low = false
+		storetest.Refused(t, "again", b.Receive(t.Context(), p.Key, &slowly{left: size, low: func() {}}), "")
+
+		u, _ := b.uploads()
+		up, err := u.Begin(t.Context(), b.owner, files.Presign{Name: "b.bin", ContentType: "application/octet-stream", Size: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, sent = fills()
+		_, err = u.Receive(t.Context(), up.Key, 1, body)
+		refused("a part", err)
+		if sent.left == 0 {
+			t.Error("all of the part is read")
+		}
+	})
+}
+
 func TestAProgramIsRefusedByItsFirstBytes(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for _, head := range []string{"#!/bin/sh\n", "\x7fELF\x02", "MZ\x90", "\xef\xbb\xbf#!/x", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"} {
@@ -226,9 +302,7 @@ func TestAProgramIsRefusedByItsFirstBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.objects.Put(t.Context(), p.Key, "text/csv", strings.NewReader("#!/ab"), 5); err != nil {
-			t.Fatal(err)
-		}
+		b.sendPast(p.Key, "#!/ab")
 		if got := b.names(b.owner); got != nil || b.there(p.Key) {
 			t.Errorf("it is listed: %v", got)
 		}
@@ -242,12 +316,32 @@ func TestAnUploadPastUsIsFoundWhenItIsWhatWasAnnounced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.objects.Put(t.Context(), p.Key, "text/csv", strings.NewReader(text), int64(len(text))); err != nil {
-				t.Fatal(err)
-			}
+			b.sendPast(p.Key, text)
 		}
 		if got := b.names(b.owner); fmt.Sprint(got) != "[good.csv]" {
 			t.Errorf("%v", got)
+		}
+	})
+}
+
+// What somebody sent straight to the object store is not taken in when they have left
+// the team meanwhile.
+func TestAnUploadPastUsEndsWithMembership(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		member := storetest.Join(t, b.db, b.owner, "eve", access.Member)
+		p, err := b.presign(member, "late.csv", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.sendPast(p.Key, "12345")
+		if err := b.db.RemoveMember(t.Context(), b.owner.Team, member.User, func(access.Role) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.names(b.owner); got != nil || b.there(p.Key) {
+			t.Errorf("it is listed: %v", got)
+		}
+		if open, err := b.db.ReservationsOf(t.Context(), []string{p.Key}); err != nil || len(open) > 0 {
+			t.Errorf("%+v, %v", open, err)
 		}
 	})
 }
@@ -345,10 +439,10 @@ func TestTheListPages(t *testing.T) {
 			b.upload(b.owner, fmt.Sprintf("%d.csv", i), "x")
 		}
 		var seen []string
-		for after, more := (files.Place{}), true; more; {
+		for after, more := (files.Place{}), true; more; more = after.ID != "" {
 			var list []files.Listed
 			var err error
-			if list, more, err = b.Files(t.Context(), b.owner, after, 2, "http://a"); err != nil || len(list) == 0 {
+			if list, after, err = b.Files(t.Context(), b.owner, files.Filter{}, after, 2, "http://a"); err != nil || len(list) == 0 {
 				t.Fatal(list, err)
 			}
 			for _, f := range list {
@@ -357,7 +451,6 @@ func TestTheListPages(t *testing.T) {
 					t.Errorf("%s until %s", f.URL, f.ExpiresAt)
 				}
 			}
-			after = files.Place{Source: list[len(list)-1].Source, ID: list[len(list)-1].ID}
 		}
 		if fmt.Sprint(seen) != "[4.csv 3.csv 2.csv 1.csv 0.csv]" {
 			t.Errorf("%v", seen)

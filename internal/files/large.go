@@ -268,8 +268,11 @@ func (s *Uploads) Receive(ctx context.Context, key string, number int, body io.R
 	if err != nil {
 		return "", err
 	}
-	rest := &watched{Reader: body}
+	rest := &watched{Reader: body, hasRoom: func() error { return s.files.hasRoom(ctx) }}
 	etag, err = s.parts.PutPart(ctx, key, number, int64(number-1)*u.PartSize, rest, u.PartLength(number))
+	if rest.full != nil {
+		return "", rest.full
+	}
 	if rest.broke != nil {
 		return "", fault.Invalid("the part was interrupted; send it again").WithCause(rest.broke)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -48,7 +49,8 @@ func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error
 	}
 }
 
-// keep makes the bytes a file, unless they came too late: their team is gone.
+// keep makes the bytes a file, unless they came too late: their team is gone, or who
+// sent them may not upload any more.
 func (s *Service) keep(ctx context.Context, key string, b Blob) error {
 	err := s.stores.Uploads.Keep(ctx, key, b, s.now())
 	if fault.Is(err, fault.KindNotFound) {
@@ -65,41 +67,98 @@ func (s *Service) take(ctx context.Context, r Reservation, body io.Reader) (Blob
 	if program(head) {
 		return Blob{}, errProgram
 	}
-	rest := &watched{Reader: body}
+	rest := &watched{Reader: body, hasRoom: func() error { return s.hasRoom(ctx) }}
 	b, err := s.bytes.Objects.Put(ctx, r.Key, r.ContentType, io.MultiReader(bytes.NewReader(head), rest), r.Size)
+	if rest.full != nil {
+		return b, rest.full
+	}
 	if rest.broke != nil {
 		return b, fault.Invalid("the upload was interrupted; send it again").WithCause(rest.broke)
 	}
 	return b, err
 }
 
-// watched tells a sender that hung up from a store that failed.
+// roomEvery is how many bytes of an upload come between two looks at whether there is
+// room for more.
+const roomEvery = 4 << 20
+
+// watched tells a sender that hung up from a store that failed, and ends when there is
+// no room for more.
 type watched struct {
 	io.Reader
-	broke error
+	hasRoom   func() error
+	unchecked int // bytes since hasRoom was asked
+	full      error
+	broke     error
 }
 
 func (w *watched) Read(p []byte) (int, error) {
+	if w.unchecked >= roomEvery {
+		if w.full = w.hasRoom(); w.full != nil {
+			return 0, w.full
+		}
+		w.unchecked = 0
+	}
 	n, err := w.Reader.Read(p)
+	w.unchecked += n
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.broke = err
 	}
 	return n, err
 }
 
-// Settle looks after uploads that went past us, straight to the object store:
-// it tells nobody that a PUT has ended.
-func (s *Service) Settle(ctx context.Context, team ids.Team) error {
-	open, err := s.stores.Uploads.Reservations(ctx, team)
+// An upload that goes past us, straight to the object store, is settled when somebody
+// asks for it, or by upkeep: the store tells nobody that a PUT has ended.
+const (
+	// What a list of files waits for is bounded. Upkeep settles the rest.
+	newestOpen     = 1000 // uploads, of which the object store is asked which have arrived
+	settledForList = 48
+	largestForList = 64 << 20 // bytes of one: the store may go on with a copy that a list gave up
+	listPatience   = 5 * time.Second
+)
+
+func uploadsOf(team ids.Team) string { return "teams/" + string(team) + "/uploads/" }
+
+// SettleKeys settles those of the keys that are uploads of the team which have arrived.
+func (s *Service) SettleKeys(ctx context.Context, team ids.Team, keys []string) error {
+	open, err := s.stores.Uploads.ReservationsOf(ctx, keys)
 	if err != nil {
 		return err
 	}
-	for _, r := range open {
-		if err := s.settleOne(ctx, r); err != nil && !fault.Is(err, fault.KindNotFound) && !fault.Is(err, fault.KindUnsupported) {
-			return err
-		}
+	open = slices.DeleteFunc(open, func(r Reservation) bool { return r.Team != team })
+	return s.settleAll(ctx, open).Why
+}
+
+// settleForList settles the newest uploads of a team that have arrived. The list is good
+// without them, so that an object store that fails or is slow does not fail it.
+func (s *Service) settleForList(ctx context.Context, team ids.Team) error {
+	open, err := s.stores.Uploads.NewestReservations(ctx, team, newestOpen)
+	if err != nil || len(open) == 0 {
+		return err
 	}
-	return nil
+	patient, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	// Keys go by their time, so that this page begins with the oldest of these uploads.
+	before := uploadsOf(team) + open[len(open)-1].ID
+	staged, err := s.bytes.Presigner.Staged(patient, uploadsOf(team), before, newestOpen)
+	if err != nil {
+		return ctx.Err()
+	}
+	open = slices.DeleteFunc(open, func(r Reservation) bool { return r.Size > largestForList || !slices.Contains(staged, r.Key) })
+	s.settleAll(patient, open[:min(len(open), settledForList)])
+	return ctx.Err()
+}
+
+// settleAll settles uploads, several at once. One that has not arrived, or is refused, is
+// no failure.
+func (s *Service) settleAll(ctx context.Context, open []Reservation) Cleaned {
+	return severalAtOnce(open, func(r Reservation) error {
+		err := s.settleOne(ctx, r)
+		if fault.Is(err, fault.KindNotFound) || fault.Is(err, fault.KindUnsupported) {
+			err = nil
+		}
+		return err
+	})
 }
 
 // settleOne keeps an upload that has arrived and is what it was announced as.
@@ -115,7 +174,7 @@ func (s *Service) settleOne(ctx context.Context, r Reservation) error {
 	if isProgram || blob.Size != r.Size {
 		return errors.Join(s.bytes.Objects.Delete(ctx, r.Key), s.stores.Uploads.Drop(ctx, r.Key), errProgram)
 	}
-	return s.stores.Uploads.Keep(ctx, r.Key, blob, s.now())
+	return s.keep(ctx, r.Key, blob)
 }
 
 func (s *Service) sniff(ctx context.Context, key string) (isProgram bool, err error) {
@@ -136,8 +195,16 @@ type Content struct {
 	ModifiedAt time.Time
 }
 
-// Content opens bytes whose address was checked.
+// Content opens bytes whose address was checked. An address may live longer than the
+// file.
 func (s *Service) Content(ctx context.Context, key string) (Content, error) {
+	gone, err := s.stores.List.ToBeDeleted(ctx, key)
+	if err == nil && gone {
+		err = fault.NotFound("the file was deleted")
+	}
+	if err != nil {
+		return Content{}, err
+	}
 	b, err := s.bytes.Objects.Stat(ctx, key)
 	if err != nil {
 		return Content{}, err

@@ -1,14 +1,18 @@
-// Package freedisk watches the file system that the server writes to, so that
-// the server stops taking on work before it cannot write down how things ended.
-// It also keeps a reserve that only the server gives up.
+// Package freedisk watches a file system that the server writes to, so that the
+// server stops taking on work before it cannot write down how things ended. It
+// also keeps a reserve there, which only the server gives up. How tasks are ended
+// to make room is decided in internal/engine/diskguard.
 package freedisk
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,20 +22,39 @@ import (
 )
 
 const (
-	every       = 250 * time.Millisecond
 	reserveFile = "reserve"
 	mostReserve = 64 << 20
 	share       = 20 // the default is a twentieth of the file system
 	mostDefault = 10 << 30
 )
 
+// How often the file system is looked at: as often as tasks could fill what is
+// left if they wrote as fast as memory.
+const (
+	often     = 10 * time.Millisecond
+	seldom    = 250 * time.Millisecond
+	perSecond = 4 << 30
+)
+
+// lowTime is for how long a disk may be low before room is made, and againAfter when
+// that is tried again where it has not helped.
+const (
+	lowTime    = 4 * time.Second
+	againAfter = time.Minute
+)
+
 // Watch looks at the free space of a folder's file system.
 type Watch struct {
-	folder string
-	least  int64 // bytes that should be free; 0: the default
-	log    *slog.Logger
-	state  atomic.Int32
-	stat   func(folder string) (Space, error)
+	folder     string
+	least      int64 // bytes that should be free; 0: the default
+	log        *slog.Logger
+	state      atomic.Int32
+	stat       func(folder string) (Space, error)
+	relieve    func(context.Context)
+	relieveLow func(context.Context) (enough bool)
+	unhelped   atomic.Bool   // relieveLow has not helped
+	lowFor     time.Duration // how long it has been low lately
+	noted      string        // the last trouble with the reserve
 }
 
 // Space is what a file system has.
@@ -48,21 +71,72 @@ const (
 // free; 0 is a twentieth of the file system, at most 10 GB.
 func New(folder string, least int64, log *slog.Logger) *Watch {
 	w := &Watch{folder: folder, least: least, log: log, stat: statfs}
+	w.relieve = func(context.Context) { w.ReleaseReserve() }
+	w.relieveLow = func(context.Context) bool { return false }
 	w.look()
 	return w
 }
 
+// RelieveBy has relieve called whenever there is nearly no space left, and once
+// when Run begins, and relieveLow when the disk has been low for some time. Both take
+// their time: Run goes on looking meanwhile. Without them only the reserve is released.
+func (w *Watch) RelieveBy(relieve func(context.Context), relieveLow func(context.Context) (enough bool)) {
+	w.relieve, w.relieveLow = relieve, relieveLow
+}
+
 // Run looks until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	full, lasting := make(chan struct{}, 1), make(chan struct{})
+	var relief sync.WaitGroup
+	relief.Go(func() {
+		w.relieve(ctx)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-full:
+				w.relieve(ctx)
+			case <-lasting:
+				w.unhelped.Store(!w.relieveLow(ctx))
+			}
+		}
+	})
+	defer relief.Wait()
 	for {
+		next := w.look()
+		switch state := w.state.Load(); {
+		case state == enough:
+			w.takeReserve()
+		case state == nearlyNone:
+			select {
+			case full <- struct{}{}:
+			default:
+			}
+		case w.lowFor == lowTime:
+			select {
+			case lasting <- struct{}{}:
+			default: // room is being made
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
-			w.look()
+		case <-time.After(next):
+			w.noteLow(next)
 		}
+	}
+}
+
+// noteLow adds up for how long the disk is low. Moments with enough space make up
+// for no more than they last, so that nobody keeps it low by leaving some.
+func (w *Watch) noteLow(took time.Duration) {
+	switch {
+	case w.unhelped.Swap(false):
+		w.lowFor = lowTime - againAfter
+	case w.Low():
+		w.lowFor = min(w.lowFor+took, lowTime)
+	default:
+		w.lowFor = max(0, w.lowFor-took)
 	}
 }
 
@@ -75,56 +149,109 @@ func (w *Watch) NearlyNone() bool { return w.state.Load() == nearlyNone }
 // Measure is what there is, for metrics, and the state: 0 enough, 1 low, 2
 // nearly none.
 func (w *Watch) Measure() (Space, int) {
-	s, _ := w.stat(w.folder) // of what cannot be measured there is none
+	s, _ := w.stat(w.folder) // an unreadable file system counts as full
 	return s, int(w.state.Load())
 }
 
+// Missing is how many bytes and files are missing at this moment until there is
+// a part of what should be free: 1 for all of it, 0.5 for what is nearly none.
+// It is negative where there is more.
+func (w *Watch) Missing(part float64) (bytes, files int64) {
+	s, err := w.stat(w.folder)
+	if err != nil {
+		return 0, 0 // what cannot be measured is not made better by ending tasks
+	}
+	bytes = int64(part*float64(w.wanted(s))) - w.unreserved(s)
+	if s.Files > 0 {
+		files = int64(part*float64(s.Files/share)) - s.FreeFiles
+	}
+	return bytes, files
+}
+
 // Check is an error while the disk is low.
-func (w *Watch) Check(context.Context) error {
-	if w.Low() {
+func (w *Watch) Check(context.Context) error { return refusal(w.Low()) }
+
+// CheckNearlyNone is an error while there is nearly no space left.
+func (w *Watch) CheckNearlyNone(context.Context) error { return refusal(w.NearlyNone()) }
+
+func refusal(refused bool) error {
+	if refused {
 		return fault.Unavailable("the server's disk is nearly full: try again later, or ask its operator for more space").WithCode("disk_low")
 	}
 	return nil
 }
 
-func (w *Watch) look() {
+// wanted is how many bytes should be free.
+func (w *Watch) wanted(s Space) int64 {
+	if w.least != 0 {
+		return w.least
+	}
+	return min(s.Total/share, mostDefault)
+}
+
+// unreserved is how many bytes are free beside the reserve. While that is
+// released it is not for others, so that taking it back changes nothing.
+func (w *Watch) unreserved(s Space) int64 {
+	if w.reserved(s) {
+		return s.Free
+	}
+	return max(0, s.Free-reserveOf(s))
+}
+
+// reserved reports whether the reserve is there.
+func (w *Watch) reserved(s Space) bool {
+	info, err := os.Stat(filepath.Join(w.folder, reserveFile))
+	return err == nil && info.Size() == reserveOf(s)
+}
+
+// reserveOf is how much is reserved of a file system.
+func reserveOf(s Space) int64 { return min(s.Total/share, mostReserve) }
+
+// look notes how much there is, and returns when to look again.
+func (w *Watch) look() (next time.Duration) {
 	s, err := w.stat(w.folder)
 	if err != nil {
 		w.log.Error("cannot look at the free disk space", slog.Any("error", err))
-		return
+		return seldom
 	}
-	least := w.least
-	if least == 0 {
-		least = min(s.Total/share, mostDefault)
-	}
+	least, free := w.wanted(s), w.unreserved(s)
 	now := enough
 	switch {
-	case s.Free < least/2 || s.Files > 0 && s.FreeFiles < s.Files/share/2:
+	case free < least/2 || s.Files > 0 && s.FreeFiles < s.Files/share/2:
 		now = nearlyNone
-	case s.Free < least || s.Files > 0 && s.FreeFiles < s.Files/share:
+	case free < least || s.Files > 0 && s.FreeFiles < s.Files/share:
 		now = low
 	}
 	if before := w.state.Swap(now); before != now {
-		w.log.Warn("free disk space", slog.String("state", []string{"enough", "low", "nearly none"}[now]),
+		w.log.Warn("free disk space", slog.String("folder", w.folder), slog.String("state", []string{"enough", "low", "nearly none"}[now]),
 			slog.Int64("free_bytes", s.Free), slog.Int64("wanted_bytes", least), slog.Int64("free_files", s.FreeFiles))
 	}
-	w.reserve(s)
+	seconds := float64(free-least/2) / perSecond
+	return time.Duration(min(max(seconds, often.Seconds()), seldom.Seconds()) * float64(time.Second))
 }
 
-// reserve keeps room that only the server gives up: what it must write down
+// takeReserve keeps room that only the server gives up: what it must write down
 // still fits when everything else has taken the rest.
-func (w *Watch) reserve(s Space) {
-	path, size := filepath.Join(w.folder, reserveFile), min(s.Total/share, mostReserve)
-	info, err := os.Stat(path)
-	held := err == nil && info.Size() == size
-	switch {
-	case held && s.Free < size/4:
-		_ = os.Remove(path)
+func (w *Watch) takeReserve() {
+	s, err := w.stat(w.folder)
+	if err != nil || w.reserved(s) {
+		return
+	}
+	trouble := ""
+	if err := makeReserve(filepath.Join(w.folder, reserveFile), reserveOf(s)); err != nil {
+		trouble = err.Error()
+	}
+	if trouble != "" && trouble != w.noted {
+		w.log.Warn("cannot keep a reserve on the disk", slog.String("error", trouble))
+	}
+	w.noted = trouble
+}
+
+// ReleaseReserve gives up the reserve. Whatever could take it has to be halted
+// before.
+func (w *Watch) ReleaseReserve() {
+	if os.Remove(filepath.Join(w.folder, reserveFile)) == nil {
 		w.log.Warn("gave up the reserve on the disk")
-	case !held && s.Free > 4*size:
-		if err := makeReserve(path, size); err != nil {
-			w.log.Warn("cannot keep a reserve on the disk", slog.Any("error", err))
-		}
 	}
 }
 
@@ -134,11 +261,23 @@ func makeReserve(path string, size int64) error {
 		return err
 	}
 	defer f.Close()
-	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
+	err = unix.Fallocate(int(f.Fd()), 0, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = io.CopyN(f, zeros{}, size)
+	}
+	if err != nil {
 		_ = os.Remove(path)
 		return fmt.Errorf("reserve %s: %w", path, err)
 	}
 	return nil
+}
+
+// zeros is a reader of nothing but zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 func statfs(folder string) (Space, error) {

@@ -22,7 +22,5 @@ func (c *Client) ReachOnly(address string) {
 
 // Fetching reports whether somebody fetches, or waits to.
 func (t *Trees) Fetching() bool {
-	t.turns.mu.Lock()
-	defer t.turns.mu.Unlock()
-	return len(t.turns.teams)+len(t.turns.all) > 0
+	return t.turns.Len() > 0
 }

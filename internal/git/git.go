@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -67,10 +68,19 @@ type conversation interface {
 	close()
 }
 
+// checkHost refuses a host that the operator does not allow.
+func (c *Client) checkHost(u *url.URL) error {
+	if len(c.limits.Hosts) == 0 || slices.ContainsFunc(c.limits.Hosts, func(host string) bool { return sameHost(host, u) }) {
+		return nil
+	}
+	return fault.Invalid("this installation takes no code from %s: the operator allows %s", u.Host, strings.Join(c.limits.Hosts, ", "))
+}
+
 func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
+	if err := c.checkHost(r.url); err != nil {
+		return nil, err
+	}
 	switch {
-	case len(c.limits.Hosts) > 0 && !slices.ContainsFunc(c.limits.Hosts, func(host string) bool { return sameHost(host, r.url) }):
-		return nil, fault.Invalid("this installation takes no code from %s: the operator allows %s", r.url.Host, strings.Join(c.limits.Hosts, ", "))
 	case r.url.Scheme == "ssh":
 		return c.ssh(ctx, r)
 	case r.url.Scheme == "http" && !c.allowPrivate:

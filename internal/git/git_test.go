@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -502,6 +503,39 @@ func TestWhatIsNoRepositoryIsSaidSo(t *testing.T) {
 func advertise(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 	fmt.Fprint(w, text)
+}
+
+// A host that the operator does not allow is not asked, also when an allowed one sends us
+// there.
+func TestRedirectLeadsOnlyToAllowedGitHosts(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "moved")
+	r.Commit()
+	var asked atomic.Bool
+	moved := r.ServeBehind(func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			asked.Store(true)
+			h.ServeHTTP(w, req)
+		})
+	})
+	to, err := url.Parse(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, "http://"+to.Host+req.URL.RequestURI(), http.StatusFound)
+	}))
+	t.Cleanup(first.Close)
+	from, l := source.Source{Git: first.URL + to.Path}, small
+	l.Hosts = []string{strings.TrimPrefix(first.URL, "http://")}
+	if _, err := fetched(t, newTrees(t, true, l, 0), from); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "takes no code from "+to.Host) || asked.Load() {
+		t.Errorf("a host that is not allowed was asked: %t, %v", asked.Load(), err)
+	}
+	l.Hosts = append(l.Hosts, to.Host)
+	if tree := mustFetch(t, newTrees(t, true, l, 0), from); read(t, tree, "x") != "moved" {
+		t.Error("it is another tree")
+	}
 }
 
 // wrongPack is a host that promises what it does not send.

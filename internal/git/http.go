@@ -60,7 +60,8 @@ func (t *httpConversation) pack(ctx context.Context, request []byte) (io.ReadClo
 func (t *httpConversation) close() {}
 
 // redirect lets a repository that has moved be found. Credentials never go to
-// another host, so with them we do not go there either.
+// another host, so with them we do not go there either. Hosts that the operator does
+// not allow are not asked, wherever their address comes from.
 func (t *httpConversation) redirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:
@@ -70,7 +71,7 @@ func (t *httpConversation) redirect(req *http.Request, via []*http.Request) erro
 	case t.repository.login.password != "" && (req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme):
 		return fault.Invalid("%s sends us to another host; credentials do not go there", t.repository.url.Host)
 	}
-	return nil
+	return t.client.checkHost(req.URL)
 }
 
 func (t *httpConversation) do(ctx context.Context, method, address string, body []byte, redirect func(*http.Request, []*http.Request) error) (*http.Response, error) {

@@ -26,7 +26,7 @@ func zeros(t *testing.T, r *gittest.Repository, size int64) string {
 
 // A large file that was sent as a few megabytes is neither unpacked to the end nor
 // held in memory, whether or not its host leaves out large files when asked. It has
-// 2 GB in continuous integration.
+// 2 GB in make test-all.
 func TestALargeFileIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it writes hundreds of MB")

@@ -23,6 +23,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/git/unpack"
+	"github.com/millrace/millrace/internal/panics"
+	"github.com/millrace/millrace/internal/turns"
 )
 
 // Sandbox runs a program on files of a stranger, where it can do no harm:
@@ -40,7 +42,7 @@ type Trees struct {
 	sandbox Sandbox
 	config  TreesConfig
 	flights singleflight.Group
-	turns   *turns
+	turns   *turns.Turns[ids.Team]
 
 	mu      sync.Mutex
 	program string // a copy of this one, for the sandbox; empty: none was made yet
@@ -55,6 +57,13 @@ type TreesConfig struct {
 }
 
 const defaultTotal = 10 << 30
+
+// How many repositories are fetched at once, in all and for one team: each may take
+// a gigabyte of disk and minutes of a slow host.
+const (
+	atOnce     = 8
+	teamAtOnce = 2
+)
 
 // What lies in the folder. Names that begin with a dot are unfinished, or being
 // removed.
@@ -74,7 +83,7 @@ func NewTrees(c *Client, s Sandbox, config TreesConfig) (*Trees, error) {
 		return nil, err
 	}
 	config.MaxTotal = cmp.Or(config.MaxTotal, defaultTotal)
-	t := &Trees{client: c, sandbox: s, config: config, turns: newTurns()}
+	t := &Trees{client: c, sandbox: s, config: config, turns: turns.New[ids.Team](atOnce, teamAtOnce)}
 	return t, os.MkdirAll(filepath.Join(config.Folder, locks), 0o700)
 }
 
@@ -124,14 +133,14 @@ func (t *Trees) Tree(ctx context.Context, w Wanted, commit string) (Tree, error)
 			return tree, err
 		}
 		done := t.flights.DoChan(key, func() (any, error) {
-			giveBack, err := t.turns.take(ctx, w.Team)
+			giveBack, err := t.turns.Take(ctx, w.Team)
 			if err != nil {
 				return nil, errLeft
 			}
 			defer giveBack()
 			wide, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*t.client.limits.Time)
 			defer cancel()
-			return nil, t.make(wide, w, commit, key)
+			return nil, panics.Catch(func() error { return t.make(wide, w, commit, key) })
 		})
 		select {
 		case r := <-done:
@@ -332,7 +341,7 @@ func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []stri
 // where the host does not know the other any more, or cannot tell without
 // sending its files.
 func (t *Trees) Behind(ctx context.Context, w Wanted, commit, latest string) (int, error) {
-	giveBack, err := t.turns.take(ctx, w.Team)
+	giveBack, err := t.turns.Take(ctx, w.Team)
 	if err != nil {
 		return 0, err
 	}

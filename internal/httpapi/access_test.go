@@ -122,6 +122,7 @@ var routeRows = map[string]rights{
 	"GET /api/favorites":                               everybody(200),
 	"PUT /api/favorites/{id}":                          everybody(404).elsewhere(404), // one of the team's: TestPeopleMarkFavorites
 	"DELETE /api/favorites/{id}":                       everybody(200),
+	"GET /api/where/{id}":                              everybody(404).elsewhere(404), // one of the team's: TestWhereFindsTheTeamOfAnID
 	"POST /api/workflows/rename-folder":                writers(404).with(`{"from":"a","to":"b"}`),
 	"GET /api/workflows/steps":                         everybody(400), // without words
 	"GET /api/me/filters":                              everybody(200),

@@ -174,6 +174,12 @@ func TestWhatTheLogSays(t *testing.T) {
 		if one["target"] != "TOKEN" || one["actor"].(map[string]any)["id"] != string(ada.id) {
 			t.Errorf("%v", one)
 		}
+		for action, name := range map[string]any{"workflow.created": "w", "run.started": "#1 of w", "secret.set": nil} {
+			e := h.call("GET", "/api/audit?action="+action, "", as).want(200).at("data").([]any)[0].(map[string]any)
+			if e["targetName"] != name {
+				t.Errorf("%s of %v, want %v", action, e["targetName"], name)
+			}
+		}
 		if r := h.call("GET", "/api/audit?actor="+string(bob.id), "", as).want(200); len(r.at("data").([]any)) == 0 {
 			t.Error(r.body)
 		}
@@ -222,6 +228,63 @@ func TestWhatNeedsMoreThanOneRequestIsOnRecord(t *testing.T) {
 			if n := count(list, action); n != want {
 				t.Errorf("%d entries of %s, want %d", n, action, want)
 			}
+		}
+	})
+}
+
+// What was deleted is called what it was called before, and the chain is whole with that.
+func TestAuditNamesWhatIsGone(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada, bob := h.signUp("Ada"), h.signUp("Bob")
+		h.join(bob, ada, access.Member)
+		as, session := bearer(ada.token), cookie(ada.secret)
+		made := func(path, body string) string {
+			t.Helper()
+			return h.call("POST", path, body, session).want(201).text("data", "id")
+		}
+		team := "/auth/teams/" + string(ada.team)
+		run := h.finished(ada)
+		file := h.upload(ada, "=reads.csv", "text/csv", "a,b\n")
+		h.files(ada) // the upload is complete
+		hook := made("/api/webhooks", `{"url":"http://127.0.0.1:1/secret/path"}`)
+		invited := made(team+"/invitations", `{"email":"eve@example.org","role":"member"}`)
+		connection := made("/api/connections", `{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`)
+		token := made("/auth/api-tokens", `{"name":"ci"}`)
+		program := made("/api/service-accounts", `{"name":"nightly"}`)
+		flow := h.workflow(ada, `{"nodes":[]}`)
+		for action, do := range map[string]func(){
+			"run.deleted":             func() { h.call("DELETE", "/api/runs/"+run, "", as).want(200) },
+			"file.deleted":            func() { h.call("POST", "/api/files/delete", `{"key":"`+file.key+`","source":"upload"}`, as).want(200) },
+			"webhook.deleted":         func() { h.call("DELETE", "/api/webhooks/"+hook, "", as).want(200) },
+			"invitation.revoked":      func() { h.call("DELETE", team+"/invitations/"+invited, "", as).want(200) },
+			"connection.deleted":      func() { h.call("DELETE", "/api/connections/"+connection, "", as).want(200) },
+			"token.revoked":           func() { h.call("DELETE", "/auth/api-tokens?id="+token, "", session).want(200) },
+			"service_account.deleted": func() { h.call("DELETE", "/api/service-accounts/"+program, "", as).want(200) },
+			"member.removed":          func() { h.call("DELETE", team+"/members/"+string(bob.id), "", as).want(200) },
+			"workflow.deleted":        func() { h.call("DELETE", "/api/workflows/"+flow, "", as).want(200) },
+		} {
+			do()
+			want := map[string]string{
+				"run.deleted": "#1 of w", "file.deleted": "=reads.csv", "webhook.deleted": "127.0.0.1:1", "invitation.revoked": "eve@example.org", "connection.deleted": "lab",
+				"token.revoked": "ci", "service_account.deleted": "nightly", "member.removed": "Bob", "workflow.deleted": "w",
+			}[action]
+			e := h.call("GET", "/api/audit?action="+action, "", as).want(200).at("data").([]any)[0].(map[string]any)
+			if gone := action != "invitation.revoked"; e["targetName"] != want || e["targetExists"] == gone {
+				t.Errorf("%s of %v (there: %v), want %s", action, e["targetName"], e["targetExists"], want)
+			}
+			if csv := h.call("GET", "/api/audit/export?action="+action, "", as).want(200).body; !strings.HasSuffix(csv, ","+strings.Replace(want, "=", "'=", 1)+"\n") {
+				t.Errorf("%s ends as %s", action, csv)
+			}
+		}
+		found, err := h.db.VerifyAudit(t.Context())
+		for _, v := range found {
+			if v.Problem != "" {
+				t.Errorf("%s: %s", v.Chain, v.Problem)
+			}
+		}
+		if err != nil || len(found) < 2 {
+			t.Error(fmt.Sprint(found), err)
 		}
 	})
 }

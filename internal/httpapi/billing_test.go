@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,13 @@ func TestATopUpInTheSandbox(t *testing.T) {
 		page := h.raw("GET", address, "").want(200)
 		if !strings.Contains(strings.ToLower(page.body), "sandbox") || !strings.Contains(page.body, "45.00") || strings.Contains(page.header.Get("Content-Security-Policy"), "unsafe") {
 			t.Errorf("%s", page.body)
+		}
+		links := regexp.MustCompile(`<link rel="(\w+)" href="([^"]+)"`).FindAllStringSubmatch(page.body, -1)
+		if len(links) != 2 || links[0][1] != "icon" { // without one, browsers ask for /favicon.ico
+			t.Errorf("the page links to %v", links)
+		}
+		for _, link := range links {
+			h.call("GET", link[2], "").want(200)
 		}
 		form := header("Content-Type", "application/x-www-form-urlencoded")
 		h.raw("POST", address, "decision=steal", form).want(400)

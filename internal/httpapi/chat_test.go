@@ -3,10 +3,12 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -225,6 +227,42 @@ func TestChatFailuresAreInItsOwnFormat(t *testing.T) {
 	}
 	if r, _, _ := h.chatted(ada); r != 0 {
 		t.Errorf("%v failures were counted", r)
+	}
+}
+
+// A request counts once, so what it may ask for is bounded.
+func TestChatRequestIsBounded(t *testing.T) {
+	t.Parallel()
+	model := llmtest.New(t, greets)
+	h := newHarness(t, withModel(model))
+	ada := h.signUp("Ada")
+	ask := func(field string) reply {
+		return h.call("POST", chatPath, `{`+field+`,"messages":[{"role":"user","content":"hi"}]}`, bearer(ada.token))
+	}
+	for _, field := range []string{
+		`"n":9`, `"n":1000000`, `"n":-1`, `"n":"2"`, `"n":1e9`, `"n":12345678901234567890`, `"best_of":9`, `"n":1,"n":9`, `"\u006e":9`,
+		`"max_tokens":32769`, `"max_completion_tokens":1000000`, `"min_tokens":32769`, `"max_tokens":[]`,
+	} {
+		ask(field).want(400)
+	}
+	// Servers that compare names without regard to case would take these for the fields.
+	for _, name := range []string{"N", "MAX_TOKENS", "Max_Tokens", "max_token\u017f", "max_to\u212Aens", `max_token\u017f`, "MODEL", "Best_Of", "Stream", "MESSAGES", "Stream_options"} {
+		var plain string
+		if err := json.Unmarshal([]byte(`"`+name+`"`), &plain); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(`"` + name + `":1`).want(400); !strings.Contains(got.text("error", "message"), strconv.Quote(plain)) {
+			t.Errorf("%s: %s", name, got.body)
+		}
+	}
+	if asked := model.Asked(); len(asked) > 0 {
+		t.Errorf("the model was asked %s", asked[0].Raw)
+	}
+	for _, field := range []string{`"n":8`, `"n":null`, `"max_tokens":32768`, `"max_completion_tokens":1`} {
+		ask(field).want(200)
+	}
+	if r, _, _ := h.chatted(ada); r != 4 {
+		t.Errorf("counted %v requests", r)
 	}
 }
 

@@ -90,6 +90,32 @@ func TestWorkflowsAreKeptInFolders(t *testing.T) {
 	})
 }
 
+func TestWorkflowsAreFoundByName(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada, mia := h.signUp("Ada"), h.signUp("Mia")
+		for _, name := range []string{"RNA counts", "Variants of quokkas", "Ålign RNA"} {
+			h.call("POST", "/api/workflows", `{"name":"`+name+`"}`, bearer(ada.token)).want(201)
+		}
+		found := func(query string, who someone) string {
+			var names []string
+			for _, w := range h.call("GET", "/api/workflows"+query, "", bearer(who.token)).want(200).at("data").([]any) {
+				names = append(names, w.(map[string]any)["name"].(string))
+			}
+			return strings.Join(names, ", ")
+		}
+		for query, want := range map[string]string{"?q=rna": "Ålign RNA, RNA counts", "?q=align": "Ålign RNA", "?q=quok+var": "Variants of quokkas", "?q=x": "", "?q=rna&limit=1": "Ålign RNA"} {
+			if got := found(query, ada); got != want {
+				t.Errorf("%s: %s, want %s", query, got, want)
+			}
+		}
+		if got := found("?q=rna", mia); got != "" {
+			t.Errorf("another team finds %s", got)
+		}
+		h.call("GET", "/api/workflows?q=a%0Ab", "", bearer(ada.token)).want(400)
+	})
+}
+
 func TestStepsAreFoundByName(t *testing.T) {
 	t.Parallel()
 	eachHarness(t, func(t *testing.T, h *harness) {

@@ -162,6 +162,55 @@ func TestASignedAddressWorksAsSignedOnly(t *testing.T) {
 	h.raw("GET", down, "").want(403)
 }
 
+func TestFilesAreFound(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada, mia := h.signUp("Ada"), h.signUp("Mia")
+		keys := map[string]string{}
+		for _, name := range []string{"reads_1.fq", "reads_10.fq", "Räksmörgås.csv", "100%.csv"} {
+			keys[name] = h.upload(ada, name, "text/plain", "x").key
+		}
+		wf := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: output:reads.txt=1","outputs":{"o":{"path":"reads.txt"}}}],"outputs":{"o":{"from":"a.o"}}}`)
+		h.await(ada, h.start(ada, `{"workflowId":"`+wf+`"}`))
+		for query, want := range map[string]string{
+			"":                       "100%.csv Räksmörgås.csv reads_10.fq reads_1.fq reads.txt",
+			"?q=reads":               "reads_10.fq reads_1.fq reads.txt",
+			"?q=READS_1":             "reads_10.fq reads_1.fq",
+			"?q=fq+reads":            "reads_10.fq reads_1.fq",
+			"?q=raksmorgas":          "Räksmörgås.csv",
+			"?q=%25":                 "100%.csv",
+			"?q=nothing":             "",
+			"?source=output":         "reads.txt",
+			"?source=upload&q=reads": "reads_10.fq reads_1.fq",
+			"?directory=true":        "",
+			"?directory=false&q=txt": "reads.txt",
+			"?q=reads&limit=2":       "reads_10.fq reads_1.fq",
+			"?key=" + url.QueryEscape(keys["reads_1.fq"]):                                                              "reads_1.fq",
+			"?q=1&key=" + url.QueryEscape(keys["reads_1.fq"]) + "&key=" + url.QueryEscape(keys["100%.csv"]) + "&key=x": "100%.csv reads_1.fq",
+			"?key=another": "",
+		} {
+			r := h.call("GET", "/api/files"+query, "", bearer(ada.token)).want(200)
+			var names []string
+			for _, f := range r.at("data").([]any) {
+				names = append(names, f.(map[string]any)["name"].(string))
+			}
+			if got := strings.Join(names, " "); got != want || r.at("page", "hasMore") != strings.Contains(query, "limit") {
+				t.Errorf("%s: %s, want %s; more: %v", query, got, want, r.at("page", "hasMore"))
+			}
+		}
+		next := h.call("GET", "/api/files?q=reads&limit=2", "", bearer(ada.token)).want(200).text("page", "nextCursor")
+		if rest := h.call("GET", "/api/files?q=reads&limit=2&cursor="+next, "", bearer(ada.token)).want(200).at("data").([]any); len(rest) != 1 {
+			t.Errorf("the second page: %v", rest)
+		}
+		if theirs := h.call("GET", "/api/files?key="+url.QueryEscape(keys["reads_1.fq"]), "", bearer(mia.token)).want(200).at("data").([]any); len(theirs) != 0 {
+			t.Errorf("another team sees %v", theirs)
+		}
+		for _, query := range []string{"?source=odd", "?directory=odd", "?q=a%00b", "?key=a%00b", "?key=", "?key=" + strings.Repeat("x&key=", 100) + "x", "?q=" + strings.Repeat("x", 201)} {
+			h.call("GET", "/api/files"+query, "", bearer(ada.token)).want(400)
+		}
+	})
+}
+
 // files2 uploads a file and returns where it is downloaded.
 func (h *harness) files2(who someone) string {
 	h.t.Helper()
@@ -287,4 +336,72 @@ func TestMembersDeleteTheirOwnFiles(t *testing.T) {
 	run := w.start(host, `{"workflowId":"`+w.workflow(host, `{"nodes":[{"id":"a","command":"true"}]}`)+`"}`)
 	w.await(host, run)
 	w.call("POST", "/api/files/delete-run", `{"runId":"`+run+`"}`, bearer(who.token), in).want(403)
+}
+
+// An upload that somebody was allowed ends with their right to upload.
+func TestASignedPutEndsWithMembership(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		for i, take := range []func(id string) reply{
+			func(id string) reply {
+				return h.call("DELETE", "/auth/teams/"+string(ada.team)+"/members/"+id, "", bearer(ada.token))
+			},
+			func(id string) reply {
+				return h.call("PATCH", "/auth/teams/"+string(ada.team)+"/members/"+id, `{"role":"viewer"}`, bearer(ada.token))
+			},
+		} {
+			eve := h.signUp(fmt.Sprint("Eve", i))
+			h.join(eve, ada, access.Member)
+			in := header("X-Team-Id", string(ada.team))
+			presign := func(name string) reply {
+				return h.call("POST", "/api/files/presign", fmt.Sprintf(`{"filename":%q,"contentType":"text/csv","size":3}`, name), bearer(eve.token), in).want(200)
+			}
+			used, unused := presign("used.csv"), presign("unused.csv")
+			large := h.call("POST", "/api/files/uploads", `{"filename":"large.csv","contentType":"text/csv","size":3}`, bearer(eve.token), in).want(201).text("data", "uploadId")
+			part := h.call("POST", "/api/files/uploads/"+large+"/parts", `{"numbers":[1]}`, bearer(eve.token), in).want(200).at("data").([]any)[0].(map[string]any)["url"].(string)
+			h.put(used.text("data", "url"), "text/csv", "a,b").want(200)
+			take(string(eve.id)).want(200)
+			h.put(unused.text("data", "url"), "text/csv", "a,b").wantCode(409, "upload_closed")
+			if got := h.put(part, "text/csv", "a,b"); got.status/100 != 4 {
+				t.Errorf("a part: %d %s", got.status, got.body)
+			}
+			if list := h.files(ada); len(list) != 1+i || list[0]["name"] != "used.csv" {
+				t.Errorf("%v", list)
+			}
+		}
+	})
+}
+
+// What a run made cannot be fetched any more when the run is deleted, by an address that
+// was given out before either.
+func TestDeletedOutputsCannotBeFetched(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		w := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: output:a.txt=one output:page.html=<p>","outputs":{"o":{"path":"a.txt"},"page":{"path":"page.html"}}}]}`)
+		id := h.call("POST", "/api/runs", `{"workflowId":"`+w+`"}`, as).want(202).text("data", "runId")
+		h.await(ada, id)
+		var addresses []string
+		for _, row := range h.call("GET", "/api/runs/"+id+"/outputs", "", as).want(200).at("data").([]any) {
+			for _, name := range []string{"url", "reportUrl"} {
+				if address, ok := row.(map[string]any)[name].(string); ok {
+					h.raw("GET", address, "").want(200)
+					addresses = append(addresses, address)
+				}
+			}
+		}
+		if len(addresses) != 3 {
+			t.Fatal(addresses)
+		}
+		// A backup keeps the bytes where they are.
+		if err := h.db.MarkBackup(t.Context(), "one", h.clock().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		h.call("DELETE", "/api/runs/"+id, "", as).want(200)
+		for _, address := range addresses {
+			h.raw("GET", address, "").want(404)
+		}
+	})
 }

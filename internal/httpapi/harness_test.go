@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/access"
@@ -33,7 +34,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
-	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
@@ -94,6 +94,7 @@ type harness struct {
 	hub       live.Hub
 	editor    *collab.Server
 	keeper    *disk.Store
+	verifier  *runs.Verifier
 	schedules *schedules.Runner
 	filesRoom *files.Service
 	uploads   *files.Uploads
@@ -153,13 +154,15 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	catalog := credits.DefaultCatalog()
 	h.keeper, h.filesRoom = keeper, files.NewService(h.db.FileStores(), objects.Kept{Store: keeper, Presigner: keeper}.Bytes(), catalog, h.clock)
 	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
+	h.verifier = runs.NewVerifier(objects.Kept{Store: keeper, Presigner: keeper}, h.db)
+	background(t, h.verifier.Run)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reported: reported.Tasks{Store: h.db}, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Targets: remote.NewOutputs(true, h.db), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reported: reported.Tasks{Store: h.db}, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Targets: remote.NewOutputs(true, h.db), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Verifier: h.verifier, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
-		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.db, h.clock),
+		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.db, h.db, h.clock),
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
@@ -215,7 +218,7 @@ func engineOf(t *testing.T, h *harness) *engine.Engine {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Queue: h.db, Leases: h.db, Clock: clock.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Verifier: h.verifier, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
 		Addresses: h.db, RemoteInputs: remote.NewInputs(remote.New(true), h.db, true), InputCache: 1 << 30,
@@ -339,7 +342,7 @@ func (h *harness) join(who someone, host someone, role access.Role) {
 	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.db.AcceptInvitation(h.t.Context(), sent.Invitation, who.id, now); err != nil {
+	if err := h.db.AcceptInvitation(h.t.Context(), sent.Invitation, who.id, "", now); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
@@ -386,6 +388,48 @@ func (h *harness) signIn(who someone) someone {
 	h.t.Helper()
 	who.token = h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"correct horse"}`, who.email)).want(200).text("data", "token")
 	return who
+}
+
+func TestAcceptingAnInvitationActivatesItsTeam(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada, bob := h.verified("Ada"), h.verified("Bob")
+		invited := func(email string) string {
+			h.call("POST", "/auth/teams/"+string(ada.team)+"/invitations", fmt.Sprintf(`{"email":%q,"role":"viewer"}`, email), bearer(ada.token)).want(201)
+			return h.invitationToken(email)
+		}
+		in := func(as change) ids.Team {
+			return ids.Team(h.call("GET", "/api/me", "", as).want(200).text("data", "team", "id"))
+		}
+		again := func(email string) change { return cookie(h.signInWith(email, "correct horse", "").want(200).session()) }
+
+		bobs := invited(bob.email)
+		page := h.post("/invitations/"+bobs, url.Values{}, cookie(bob.secret)).want(303)
+		if to := page.header.Get("Location"); to != "/team/joined/"+string(ada.team) {
+			t.Errorf("the page leads to %s", to)
+		}
+		if in(cookie(bob.secret)) != ada.team || in(again(bob.email)) != ada.team || in(bearer(bob.token)) != bob.team {
+			t.Errorf("in %s, after signing in again in %s, by token in %s", in(cookie(bob.secret)), in(again(bob.email)), in(bearer(bob.token)))
+		}
+
+		eves := h.call("GET", "/invitations/"+invited("eve@example.org"), "").want(200)
+		c, err := http.ParseSetCookie(eves.header.Get("Set-Cookie"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := url.Values{"name": {"Eve"}, "email": {"eve@example.org"}, "password": {"correct horse"}, "next": {"/invitations"}}
+		made := h.post("/sign-up", form, func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }).want(303)
+		if to := made.header.Get("Location"); to != "/team/joined/"+string(ada.team) || in(cookie(made.session())) != ada.team {
+			t.Errorf("signing up leads to %s, in %s", to, in(cookie(made.session())))
+		}
+
+		// What somebody activates later is where they are the next time, in other sessions too.
+		other := again(bob.email)
+		h.call("POST", "/auth/teams/"+string(bob.team)+"/activate", "", cookie(bob.secret)).want(200)
+		if in(cookie(bob.secret)) != bob.team || in(other) != ada.team || in(again(bob.email)) != bob.team {
+			t.Errorf("in %s, in the other session %s, after signing in again in %s", in(cookie(bob.secret)), in(other), in(again(bob.email)))
+		}
+	})
 }
 
 func TestRolesOfMembers(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
@@ -226,4 +227,27 @@ func TestTeamsAreFewForAnAccount(t *testing.T) {
 	}
 	h.limited(h.call("POST", "/auth/teams", `{"name":"another"}`, bearer(ada.token)))
 	h.call("POST", "/auth/teams", `{"name":"another"}`, bearer(h.signUp("Bob").token)).want(http.StatusCreated)
+}
+
+// What somebody is told of a failed run calls the step by its name.
+func TestFailedRunIsToldByTheNameOfItsStep(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.verified("Ada")
+		as := bearer(ada.token)
+		h.call("PUT", "/api/me/notifications", `{"topics":[{"topic":"ownRuns","app":true,"mail":true}]}`, as).want(200)
+		flow := h.workflow(ada, `{"nodes":[{"id":"n_ebfqtvpvbh","name":"Count reads","command":"# dummy: exit=3"}]}`)
+		h.await(ada, h.start(ada, `{"workflowId":"`+flow+`"}`))
+		h.pass(notifications.Gather + time.Minute) // the engine has a clock of its own
+		if n, _, err := (notifications.Mailer{Base: base, Now: h.clock}).SendDue(t.Context(), h.db); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		inbox := h.call("GET", "/api/notifications", "", as).want(200).body
+		for where, text := range map[string]string{"the mail": h.mailTo(ada.email), "the inbox": strings.ReplaceAll(inbox, `\"`, `"`)} {
+			text = strings.NewReplacer("=\r\n", "", "\r\n", " ", "\n", " ").Replace(text)
+			if !strings.Contains(text, `Node "Count reads" exited with status 3`) || strings.Contains(text, "n_ebfqtvpvbh") {
+				t.Errorf("%s: %s", where, text)
+			}
+		}
+	})
 }

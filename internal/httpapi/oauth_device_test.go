@@ -1,11 +1,15 @@
 package httpapi_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
 var userCode = regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`)
@@ -67,4 +71,31 @@ func TestGuessingDeviceCodesIsSlowed(t *testing.T) {
 		h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200)
 	}
 	h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(429)
+}
+
+// A program that registered itself chose its own name, and nobody has checked it. It
+// signs people in by a browser, where they see where their answer goes.
+func TestSelfRegisteredClientsGetNoDeviceGrant(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		id := h.call("POST", "/oauth/register", `{"client_name":"Millrace command line","redirect_uris":["http://127.0.0.1/"]}`).want(201).text("client_id")
+		h.post("/oauth/device_authorization", url.Values{"client_id": {id}}).refused(400, "unauthorized_client")
+		// One that was begun before this was refused leads nowhere.
+		now := h.clock()
+		d := builtin.Device{DeviceHash: "hash", UserHash: sum("BCDFGHJK"), Client: id, State: builtin.DeviceOpen, PolledAt: now, ExpiresAt: now.Add(time.Minute)}
+		if err := h.db.InsertDevice(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200); !strings.Contains(r.body, "No device waits with this code") {
+			t.Errorf("%.300s", r.body)
+		}
+		h.post("/device", url.Values{"user_code": {"BCDF-GHJK"}, "decision": {"allow"}}, cookie(ada.secret)).want(404)
+		h.post("/oauth/token", url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id}, "device_code": {"any"}}).refused(400, "unauthorized_client")
+	})
+}
+
+func sum(text string) string {
+	s := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(s[:])
 }

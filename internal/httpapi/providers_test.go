@@ -106,7 +106,7 @@ func openAt(t *testing.T, to *url.URL) *providerPages {
 		t.Fatal(err)
 	}
 	p := &providerPages{t: t}
-	p.client = http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+	p.client = http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if r.URL.Host == "127.0.0.1:8080" {
 			return http.ErrUseLastResponse
 		}
@@ -393,4 +393,29 @@ func TestWhoMayComeFromElsewhereIsWhoMaySignUp(t *testing.T) {
 	}
 	down := houseWith(t, "http://127.0.0.1:1")
 	down.call("GET", "/auth/oidc/institute/start", "").want(503)
+}
+
+func TestSigningUpElsewhereJoinsTheTeamOfAnInvitation(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	h := houseWith(t, m.URL)
+	host := h.verified("Host")
+	h.call("POST", "/api/team/invite", `{"email":"ada@example.org","role":"member"}`, bearer(host.token)).want(201)
+	invitation, err := http.ParseSetCookie(h.call("GET", "/invitations/"+h.invitationToken("ada@example.org"), "").want(200).header.Get("Set-Cookie"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.says(nil)
+	to, flight := h.begin("/invitations")
+	m.nonce = to.Query().Get("nonce")
+	r := h.call("GET", "/auth/oidc/institute/callback?code=c&state="+to.Query().Get("state"), "", func(r *http.Request) {
+		r.AddCookie(flight)
+		r.AddCookie(invitation)
+	}).want(303)
+	if got := r.header.Get("Location"); got != "/team/joined/"+string(host.team) {
+		t.Errorf("leads to %s", got)
+	}
+	if in := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200).text("data", "team", "id"); in != string(host.team) {
+		t.Errorf("in %s, want %s", in, host.team)
+	}
 }

@@ -36,10 +36,14 @@ func TestResultsAreSharedByALink(t *testing.T) {
 			t.Errorf("%s", list.body)
 		}
 		got := h.call("POST", "/api/results", `{"token":"`+token+`"}`).want(200)
-		for _, hidden := range []string{"secret", "loglog", "unseen", "closed", ada.email, string(ada.id), string(ada.team) + `"`, "Ada"} {
+		h.call("POST", "/api/results", `{"token":"`+token+`","again":true}`).want(200) // is no view
+		for _, hidden := range []string{"secret", "loglog", "unseen", "closed", ada.email, string(ada.id), string(ada.team) + `"`} {
 			if strings.Contains(got.body, hidden) {
 				t.Errorf("the page has %q: %s", hidden, got.body)
 			}
+		}
+		if by := got.text("data", "sharedBy"); by != "Ada" {
+			t.Errorf("shared by %q", by)
 		}
 		if got.text("data", "parameters", "open") != "seen" || got.text("data", "name") != "Named" || got.text("data", "status") != "completed" || len(got.at("data", "edges").([]any)) != 1 {
 			t.Errorf("%s", got.body)
@@ -133,4 +137,40 @@ func TestTokensOfResultsCannotBeTriedForLong(t *testing.T) {
 			t.Fatalf("try %d: %d %s", i+1, got.status, got.body)
 		}
 	}
+}
+
+// Visitors and members see the same outputs, and learn which of them are results.
+func TestVisitorsLearnWhichOutputsAreResults(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		nodes := `"nodes":[{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+			{"id":"b","command":"# dummy: output:b.txt=two","inputs":{"i":{}},"outputs":{"o":{"path":"b.txt"}}}],
+			"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"i"}]`
+		for definition, tt := range map[string]struct {
+			want  string
+			shown int
+		}{
+			"{" + nodes + "}": {"b.txt", 2},
+			"{" + nodes + `,"outputs":{"r":{"from":"a.o"}}}`: {"a.txt", 1},
+		} {
+			run := h.start(ada, `{"workflowId":"`+h.workflow(ada, definition)+`"}`)
+			h.await(ada, run)
+			token := h.call("POST", "/api/runs/"+run+"/links", `{}`, as).want(201).text("data", "token")
+			list := h.call("POST", "/api/results", resultsOf(token)).want(200).at("data", "outputs").([]any)
+			if len(list) != tt.shown {
+				t.Errorf("visitors see %v", list)
+			}
+			list = append(list, h.call("GET", "/api/runs/"+run+"/outputs?all=true", "", as).want(200).at("data").([]any)...)
+			if len(list) != tt.shown+2 {
+				t.Errorf("members see %v", list[tt.shown:])
+			}
+			for _, o := range list {
+				if row := o.(map[string]any); row["result"] != (row["name"] == tt.want) {
+					t.Errorf("%v, want %s as the result", row, tt.want)
+				}
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -140,6 +141,44 @@ func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
 			}
 		}
 		h.call("POST", "/api/runs/"+first+"/retry/preview", `{"definition":"newest"}`, as).want(400)
+	})
+}
+
+// The preview of a retry counts the items that the retry then reuses, also of a run that was itself a retry.
+func TestRetryPreviewCountsItems(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		w := h.workflow(ada, `{"nodes":[
+			{"id":"each","command":"# dummy: output:o.txt=x","scatter":{"over":"[1, 2, 3, 4]"},"outputs":{"o":{"path":"o.txt"}}},
+			{"id":"one","command":"# dummy: output:o.txt=x","outputs":{"o":{"path":"o.txt"}}}]}`)
+		run := h.start(ada, `{"workflowId":"`+w+`"}`)
+		for range 2 {
+			h.await(ada, run)
+			outputs := h.call("GET", "/api/runs/"+run+"/outputs?all=true&nodeId=each", "", as).want(200).at("data").([]any)
+			key := outputs[0].(map[string]any)["key"].(string)
+			h.call("POST", "/api/files/delete", `{"key":"`+key+`","source":"output"}`, as).want(200)
+			got := map[string]string{}
+			for _, n := range h.call("POST", "/api/runs/"+run+"/retry/preview", `{}`, as).want(200).at("data", "nodes").([]any) {
+				node := n.(map[string]any)
+				got[node["id"].(string)] = fmt.Sprint(node["items"])
+			}
+			if got["each"] != "map[failed:0 reused:3 run:1]" || got["one"] != "<nil>" {
+				t.Errorf("items in the preview of %s: %v", run, got)
+			}
+			run = h.call("POST", "/api/runs/"+run+"/retry", `{}`, as).want(202).text("data", "runId")
+			h.await(ada, run)
+			cached := 0
+			for _, item := range h.call("GET", "/api/runs/"+run+"/nodes/each/shards", "", as).want(200).at("data").([]any) {
+				if item.(map[string]any)["cached"] == true {
+					cached++
+				}
+			}
+			if cached != 3 {
+				t.Errorf("%s reused %d items, want 3", run, cached)
+			}
+		}
 	})
 }
 

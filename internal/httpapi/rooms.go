@@ -73,7 +73,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		connections: &connections.API{Connections: o.Connections},
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},
-		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Crates: o.Crates, Finding: o.Finding, Feed: o.Feed, Server: server, Log: o.Log, Now: o.Now, Life: life}),
+		runs:        runs.New(runs.Options{Runs: o.Runs, Sharing: o.Sharing, Compare: o.Compare, Crates: o.Crates, Finding: o.Finding, Feed: o.Feed, Server: server, Log: o.Log, Now: o.Now, Life: life}),
 		reported:    &reported.API{Reported: o.Reported, Now: o.Now},
 		schedules:   &schedules.API{Schedules: o.Schedules, Workflows: o.Workflows, Limiter: o.Limiter, Now: o.Now},
 		secrets:     &secrets.API{Secrets: o.Secrets},

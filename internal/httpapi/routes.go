@@ -30,6 +30,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/favorites", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFavorites},
 		{Pattern: "PUT /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.AddFavorite},
 		{Pattern: "DELETE /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.RemoveFavorite},
+		{Pattern: "GET /api/where/{id}", Who: kernel.Member, May: access.Read, Handle: a.runs.Where},
 		{Pattern: "GET /api/me/filters", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFilters},
 		{Pattern: "POST /api/me/filters", Who: kernel.Member, May: access.SaveFilters, Body: kernel.SmallBody, Handle: a.runs.SaveFilter},
 		{Pattern: "DELETE /api/me/filters/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.DeleteFilter},

@@ -81,7 +81,8 @@ func TestARunEndToEnd(t *testing.T) {
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
-		id := h.start(ada, `{"workflowId":"`+h.runnable(ada)+`"}`)
+		flow := h.workflow(ada, `{"nodes":[{"id":"n_ebfqtvpvbh","name":"Count reads","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}}]}`)
+		id := h.start(ada, `{"workflowId":"`+flow+`"}`)
 		messages := h.await(ada, id)
 		if messages[0]["type"] != "connected" || messages[1]["type"] != "snapshot" || messages[len(messages)-1]["status"] != "completed" {
 			t.Errorf("%v", messages)
@@ -112,7 +113,7 @@ func TestARunEndToEnd(t *testing.T) {
 		if list := h.files(ada); len(list) != 1 || list[0]["source"] != "output" || list[0]["runId"] != id {
 			t.Errorf("%v", list)
 		}
-		logs := h.call("GET", "/api/runs/"+id+"/logs?nodeId=a&offset=1&limit=3", "", as).want(200)
+		logs := h.call("GET", "/api/runs/"+id+"/logs?nodeId=n_ebfqtvpvbh&offset=1&limit=3", "", as).want(200)
 		if logs.text("data", "text") != "ell" || logs.at("data", "nextOffset") != 4.0 || logs.at("data", "eof") != false {
 			t.Errorf("%s", logs.body)
 		}
@@ -136,7 +137,10 @@ func TestARunEndToEnd(t *testing.T) {
 			t.Errorf("%s", gone.body)
 		}
 		h.keeper.Delete(t.Context(), o["key"].(string))
-		h.call("GET", "/api/runs/"+id+"/outputs", "", as).wantCode(409, "invalid_outputs")
+		changed := h.call("GET", "/api/runs/"+id+"/outputs", "", as).wantCode(409, "invalid_outputs")
+		if want := `the output a.txt of node "Count reads" is missing or has changed since it was verified`; changed.text("error") != want {
+			t.Errorf("it says %q, want %q", changed.text("error"), want)
+		}
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/millrace/millrace/internal/domain/access"
 )
 
@@ -126,6 +128,26 @@ func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
 	h.pass(169 * time.Hour)
 	h.enter(token).wantCode(403, "expired")
 	h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(token)).wantCode(401, "expired")
+}
+
+// Guests may not list executors. What sizes their runs can have comes with joining.
+func TestAGuestWhoEditsLearnsTheSizesOfTheServer(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	eventually(t, "the executor is known", func() bool {
+		return len(h.call("GET", "/api/executors", "", bearer(ada.token)).want(200).at("data").([]any)) == 1
+	})
+	capacity := h.call("GET", "/api/executors", "", bearer(ada.token)).want(200).at("data").([]any)[0].(map[string]any)["capacity"]
+	wf := h.runnable(ada)
+	sizes := h.enter(h.shareOf(ada, wf, "editor").text("data", "token")).want(200).at("data", "runSizes").(map[string]any)
+	if list := sizes["capacities"].([]any); len(list) != 1 || !cmp.Equal(list[0], capacity) || sizes["gpu"] != (capacity.(map[string]any)["gpu"] != 0.0) {
+		t.Errorf("%v, want %v", sizes, capacity)
+	}
+	viewer := h.shareOf(ada, wf, "viewer").text("data", "token")
+	if got := h.enter(viewer).want(200); got.at("data", "runSizes") != nil {
+		t.Errorf("%s", got.body)
+	}
 }
 
 func TestGuestsUseOnlyFilesThatTheWorkflowHasUsed(t *testing.T) {

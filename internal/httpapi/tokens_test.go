@@ -163,3 +163,22 @@ func TestATokenMakesNoTokenThatMayMore(t *testing.T) {
 	h.call("POST", tokens, `{"name":"a","scopes":["write"]}`, bearer(admin)).want(403)
 	h.call("POST", tokens, `{"name":"a","scopes":["admin"]}`, bearer(admin)).want(201)
 }
+
+// Who is invited stays when the token is revoked, so that a token invites no admin.
+func TestATokenInvitesNoAdmins(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	h.verify(ada)
+	invite := func(name, role string) reply {
+		return h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":"%s@example.org","role":%q}`, name, role), bearer(ada.token))
+	}
+	for _, scopes := range []string{`"scopes":["read","admin"],"role":"owner"`, `"role":"admin"`} {
+		token := h.call("POST", "/auth/api-tokens", `{"name":"t",`+scopes+`}`, cookie(ada.secret)).want(201).text("data", "token")
+		body := `{"email":"eve@example.org","role":"admin"}`
+		h.call("POST", "/api/team/invite", body, bearer(token)).wantCode(403, "session_required")
+		h.call("POST", "/auth/teams/"+string(ada.team)+"/invitations", body, bearer(token)).wantCode(403, "session_required")
+		h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":"m%d@example.org","role":"member"}`, len(scopes)), bearer(token)).want(201)
+	}
+	invite("carol", "admin").want(201)
+}

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/ai"
@@ -78,6 +80,7 @@ func withUsage(value []byte) ([]byte, error) {
 	if options == nil {
 		options = map[string]json.RawMessage{}
 	}
+	maps.DeleteFunc(options, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "include_usage") })
 	options["include_usage"] = json.RawMessage("true")
 	return json.Marshal(options)
 }

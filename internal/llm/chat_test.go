@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/internal/ai"
@@ -155,24 +157,37 @@ func TestAWholeAnswerIsOnePiece(t *testing.T) {
 	}
 }
 
+// way is a server that is reached without a network.
+type way func(*http.Request) (*http.Response, error)
+
+func (w way) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+
+// A model may take its time between two words, but not longer than it may pause.
 func TestAModelThatPausesForTooLongIsLeft(t *testing.T) {
 	t.Parallel()
-	var s *llmtest.Server
-	s = llmtest.New(t, func(llmtest.Request) llmtest.Answer {
-		return llmtest.Answer{Do: func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			llmtest.Chunk(w, llmtest.Delta("Good"), nil)
-			s.Never().Do(w, r)
-		}}
+	synctest.Test(t, func(t *testing.T) {
+		const idle, pause, words = time.Minute, 59 * time.Second, 3
+		body, server := io.Pipe()
+		c := llm.Through(llm.New(llm.Options{BaseURL: "http://model", Model: llmtest.Name, IdleTime: idle}), way(func(r *http.Request) (*http.Response, error) {
+			context.AfterFunc(r.Context(), func() { server.CloseWithError(context.Cause(r.Context())) })
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
+		}))
+		began := time.Now()
+		reply, err := c.Complete(t.Context(), ai.ChatRequest{Stream: true, Fields: hello})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range words {
+				time.Sleep(pause)
+				fmt.Fprint(server, `data: {"choices":[{"delta":{"content":"Good"},"finish_reason":null}]}`+"\n\n")
+			}
+		}()
+		list, end := pieces(t, reply)
+		if took := time.Since(began); len(list) != words || !fault.Is(end, fault.KindUnavailable) || took != words*pause+idle {
+			t.Errorf("%q, %v after %s", list, end, took)
+		}
 	})
-	reply, err := client(t, s, 100*time.Millisecond).Complete(t.Context(), ai.ChatRequest{Stream: true, Fields: hello})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if list, end := pieces(t, reply); len(list) != 1 || !fault.Is(end, fault.KindUnavailable) {
-		t.Errorf("%q, %v", list, end)
-	}
-	<-s.Left()
 }
 
 // The key goes to the server that the operator named and to no other.
@@ -203,7 +218,8 @@ func TestWhatAStreamIsAskedFor(t *testing.T) {
 		`null`:                      `"stream_options":{"include_usage":true}`,
 		`{"include_usage":false}`:   `"stream_options":{"include_usage":true}`,
 		`{"a":1,"include_usage":0}`: `"stream_options":{"a":1,"include_usage":true}`,
-		`[1]`:                       `"stream_options":[1]`,
+		`{"include_u\u017fage":false,"Include_Usage":false}`: `"stream_options":{"include_usage":true}`,
+		`[1]`: `"stream_options":[1]`,
 	} {
 		var body string
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,8 @@ type Transport interface {
 // Sender empties the outbox: at once when hurried, and every few seconds in
 // any case. A mail is sent at least once.
 type Sender struct {
+	Base string // the address of the app, for mails that lead to a page of it
+
 	outbox    Outbox
 	transport Transport
 	log       *slog.Logger
@@ -112,6 +114,9 @@ func (p *Sender) trySend(ctx context.Context, l mails.Message) error {
 	defer cancel()
 	if l.Void {
 		return nil
+	}
+	if l.Path != "" {
+		l.Text += "\n" + p.Base + l.Path + "\n"
 	}
 	return p.transport.Send(ctx, l)
 }

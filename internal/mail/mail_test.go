@@ -180,6 +180,30 @@ func TestAVoidLetterIsThrownAwayLikeOneThatWasSent(t *testing.T) {
 	}
 }
 
+func TestMailAboutAPageEndsWithItsLink(t *testing.T) {
+	about := sample
+	about.Path = "/billing?team=team_a"
+	dir := t.TempDir()
+	f, err := NewFolder(dir, "Millrace <millrace@localhost>", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewSender(&drawer{waiting: []mails.Message{about}}, f, slog.New(slog.DiscardHandler), time.Now)
+	p.Base = "https://lab.example"
+	p.SendNow(t.Context())
+	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain := strings.ReplaceAll(string(text), "=3D", "="); !strings.Contains(plain, "https://lab.example/billing?team=team_a") {
+		t.Errorf("%s", plain)
+	}
+}
+
 // signalled is an outbox that says when it is looked into.
 type signalled struct {
 	drawer

@@ -192,8 +192,8 @@ func TestTheMachineIsLookedAtWhenItIsAsked(t *testing.T) {
 	r := prometheus.NewRegistry()
 	var pool metrics.Pool
 	var disk metrics.Disk
-	metrics.NewMachine(r, func() metrics.Pool { return pool }, func() metrics.Disk { return disk })
-	expect(t, r, map[string]string{"database_connections": "0", "disk_state": "0"})
+	metrics.NewMachine(r, func() metrics.Pool { return pool }, func() metrics.Disk { return disk }, func() time.Duration { return -90 * time.Second })
+	expect(t, r, map[string]string{"database_connections": "0", "disk_state": "0", "clock_offset_seconds": "-90"})
 	pool, disk = metrics.Pool{Open: 8, InUse: 3, Waits: 5, Waited: 1500 * time.Millisecond}, metrics.Disk{Free: 1 << 30, FreeFiles: 9, State: 2}
 	expect(t, r, map[string]string{
 		"database_connections": "8", "database_connections_in_use": "3", "database_waits_total": "5", "database_wait_seconds_total": "1.5",

@@ -49,6 +49,7 @@ type Notification struct {
 	ID        string
 	User      ids.User
 	Team      ids.Team
+	TeamName  string
 	Topic     Topic
 	Type      string // such as run.failed
 	Title     string
@@ -180,12 +181,22 @@ func Summary(list []Notification, base string) mails.Message {
 	}
 	var b strings.Builder
 	for _, n := range list[:min(len(list), mostLines)] {
-		fmt.Fprintf(&b, "%s\n%s%s\n\n", n.Title, base, n.Path)
+		b.WriteString(n.Title + "\n")
+		if why := mails.Sentence(n.Text); why != "" {
+			b.WriteString(why + "\n")
+		}
+		fmt.Fprintf(&b, "%s%s\n\n", base, n.Path)
 	}
 	if more := len(list) - mostLines; more > 0 {
 		fmt.Fprintf(&b, "and %d more.\n\n", more)
 	}
-	fmt.Fprintf(&b, "All of them, and what you want by mail: %s/notifications\n", base)
+	var teams []ids.Team
+	for _, n := range list {
+		if !slices.Contains(teams, n.Team) {
+			teams = append(teams, n.Team)
+			fmt.Fprintf(&b, "All of those of %s, and what you want by mail: %s/notifications?team=%s\n", mails.QuotedName(n.TeamName), base, n.Team)
+		}
+	}
 	return mails.Message{ID: ids.NewMail(), Subject: subject, Text: b.String()}
 }
 

@@ -125,7 +125,8 @@ func TestManyFailuresAreOneMail(t *testing.T) {
 		}
 		b.clock.Pass(notifications.Gather)
 		got := b.mails()
-		if len(got) != 1 || got[0].Subject != "60 notifications" || strings.Count(got[0].Text, "http://a/runs/") != 50 || !strings.Contains(got[0].Text, "and 10 more") || got[0].To != "ada@example.org" {
+		if len(got) != 1 || got[0].Subject != "60 notifications" || strings.Count(got[0].Text, "http://a/runs/") != 50 || !strings.Contains(got[0].Text, "and 10 more") || got[0].To != "ada@example.org" ||
+			strings.Count(got[0].Text, "http://a/notifications?team="+string(b.owner.Team)+"\n") != 1 {
 			t.Fatalf("%d mails: %+v", len(got), got)
 		}
 		b.ran(b.owner, 1, lifecycle.Failed)
@@ -160,7 +161,7 @@ func TestABudgetIsToldAsEachPersonWants(t *testing.T) {
 				t.Errorf("%s: %q", who, got)
 			}
 		}
-		if got := b.mails(); len(got) != 1 || got[0].To != "ada@example.org" {
+		if got := b.mails(); len(got) != 1 || got[0].To != "ada@example.org" || got[0].Path != "/billing?team="+string(b.owner.Team) || !strings.Contains(got[0].Text, "Billing of the team “") {
 			t.Errorf("%+v", got)
 		}
 	})

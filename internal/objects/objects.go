@@ -75,6 +75,10 @@ type Presigner interface {
 	// the bytes are not there, and may be called again.
 	Arrived(ctx context.Context, key string) (Object, error)
 
+	// Staged lists the keys of uploads that are there and were not completed yet,
+	// with arguments as those of List.
+	Staged(ctx context.Context, prefix, after string, limit int) ([]string, error)
+
 	// Sweep removes what uploads that began before this time left unfinished
 	// or uncompleted, and counts it.
 	Sweep(ctx context.Context, before time.Time) (n int, err error)

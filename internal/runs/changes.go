@@ -46,7 +46,7 @@ func (s *Service) Changes(ctx context.Context, team ids.Team, id ids.Run, seq, o
 	if err != nil {
 		return n, err
 	}
-	n.Log = LogPage{Offset: offset, Size: size}
+	n.Log = LogPage{Offset: offset, Next: offset, Size: size}
 	if size > offset {
 		n.Log, err = s.page(ctx, team, id, size, offset, most)
 	}
@@ -68,7 +68,17 @@ func (s *Service) Snapshot(ctx context.Context, team ids.Team, id ids.Run, end i
 			return Changes{}, err
 		}
 	}
-	start := max(0, end-tailSize)
-	page, err := s.page(ctx, team, id, end, start, end-start)
-	return Changes{Run: r, Log: page}, err
+	whole := LogPage{Offset: max(0, end-tailSize), Size: end, Text: []byte{}}
+	for at := whole.Offset; at < end; {
+		page, err := s.page(ctx, team, id, end, at, end-at)
+		if err != nil {
+			return Changes{}, err
+		}
+		if whole.Text = append(whole.Text, page.Text...); page.Next == at {
+			break
+		}
+		at = page.Next
+	}
+	whole.Next = end
+	return Changes{Run: r, Log: whole}, nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -96,6 +94,7 @@ type Listed struct {
 	ReportURL string // where it opens as a page, if it is one
 	Archive   string // where it is read as an archive, if it is a folder
 	Scattered bool   // its node has several shards
+	Result    *bool  // whether it is among the results of its run; nil: not known
 	ExpiresAt time.Time
 }
 
@@ -127,15 +126,26 @@ func (s *Service) outputs(ctx context.Context, r Run, q OutputQuery) (list []Lis
 		return nil, "", err
 	}
 	g, _ := graph.Salvage(r.Definition)
-	if !q.All {
-		made = declared(g, made)
+	list, next, gone, err := s.listed(ctx, r, g, made, q)
+	if err == nil && gone != nil && !q.All {
+		err = outputGone(g, *gone)
+	}
+	return list, next, err
+}
+
+// listed is a page of the outputs that a run hands out, without those that are gone; gone is the
+// first of these.
+func (s *Service) listed(ctx context.Context, r Run, g *graph.Graph, made []Output, q OutputQuery) (list []Listed, next string, gone *Output, err error) {
+	isResult := results(g, r, made)
+	if !q.All && len(g.Outputs) > 0 {
+		made = slices.DeleteFunc(made, func(o Output) bool { return !isResult(o) })
 	}
 	made, next = q.page(made)
-	list, gone, err := s.verified(ctx, made, q.Base)
-	if err == nil && !q.All {
-		err = gone
+	list, gone, err = s.verified(ctx, made, q.Base)
+	for i := range list {
+		list[i].Result = new(isResult(list[i].Output))
 	}
-	return ofShards(g, list), next, err
+	return ofShards(g, list), next, gone, err
 }
 
 // OpenOutput reads an output that Outputs listed.
@@ -163,76 +173,54 @@ func ofShards(g *graph.Graph, list []Listed) []Listed {
 	return list
 }
 
-// verifyAtOnce is how many outputs are looked up at a time: a remote store
-// takes milliseconds for each.
-const verifyAtOnce = 16
-
 // verified gives those outputs an address that are as they were, in their
-// order. gone says of one that it is not.
-func (s *Service) verified(ctx context.Context, list []Output, base string) (kept []Listed, gone, err error) {
-	found, faults := make([]Listed, len(list)), make([]error, len(list))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(verifyAtOnce)
-	for i, o := range list {
-		g.Go(func() (err error) {
-			found[i], err = s.listed(ctx, o, base)
-			if fault.Is(err, fault.KindConflict) {
-				faults[i], err = err, nil
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+// order. gone is the first that is not.
+func (s *Service) verified(ctx context.Context, list []Output, base string) (kept []Listed, gone *Output, err error) {
+	changed, err := s.verifier.Changed(ctx, list)
+	if err != nil {
 		return nil, nil, err
 	}
 	kept = []Listed{}
-	for i, l := range found {
-		if faults[i] == nil {
-			kept = append(kept, l)
-		} else if gone == nil {
-			gone = faults[i]
+	for i, o := range list {
+		if changed[i] {
+			if gone == nil {
+				gone = &o
+			}
+			continue
 		}
+		l, err := s.signed(ctx, o, base)
+		if err != nil {
+			return nil, nil, err
+		}
+		kept = append(kept, l)
 	}
 	return kept, gone, nil
 }
 
-// listed verifies an output and gives it an address.
-func (s *Service) listed(ctx context.Context, o Output, base string) (Listed, error) {
-	if err := s.intact(ctx, o); err != nil {
-		return Listed{}, err
+// outputGone says of an output that it is not as it was.
+func outputGone(g *graph.Graph, o Output) error {
+	node := graph.Node{ID: o.Node}
+	if n, known := g.Node(o.Node); known {
+		node.Name = n.Name
 	}
+	title := node.Title()
+	return fault.Conflict("the output %s of %s is missing or has changed since it was verified", o.Name, strings.ToLower(title[:1])+title[1:]).WithCode("invalid_outputs")
+}
+
+// signed gives an output its addresses.
+func (s *Service) signed(ctx context.Context, o Output, base string) (Listed, error) {
 	until := s.now().Add(downloadLife)
 	url, err := s.objects.PresignOutput(ctx, o, until, base)
 	return Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), Archive: s.ArchiveURL(o, until, base), ExpiresAt: until}, err
 }
 
-// intact is a conflict unless an output is what it was when it was verified.
-func (s *Service) intact(ctx context.Context, o Output) error {
-	for key, want := range o.Stored() {
-		kept, err := s.objects.StatOutput(ctx, key)
-		if fault.Is(err, fault.KindNotFound) || (err == nil && kept != want) {
-			return fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
-		}
-		if err != nil {
-			return err
-		}
+// results tells which of the outputs that a run has made are its results. Of a run that has ended
+// and whose last nodes have made none, all are.
+func results(g *graph.Graph, r Run, made []Output) func(Output) bool {
+	of := g.Results()
+	is := func(o Output) bool { return of(o.Node, o.Port) }
+	if len(g.Outputs) == 0 && r.Status.Terminal() && !slices.ContainsFunc(made, is) {
+		return func(Output) bool { return true }
 	}
-	return nil
-}
-
-func declared(g *graph.Graph, list []Output) []Output {
-	if len(g.Outputs) == 0 {
-		return list
-	}
-	wanted := map[string]bool{}
-	for _, o := range g.Outputs {
-		wanted[o.Node+"."+o.Port] = true
-	}
-	var chosen []Output
-	for _, o := range list {
-		if wanted[o.Node+"."+o.Port] {
-			chosen = append(chosen, o)
-		}
-	}
-	return chosen
+	return is
 }

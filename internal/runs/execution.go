@@ -43,6 +43,7 @@ type TakeOver struct {
 
 	Orphans bool // it takes those of executors that are gone, too
 	Started bool // just now: runs of earlier workers on its host are to be found
+	OnlyOwn bool // it cannot tell which leases have ended, and takes only what its host was at
 }
 
 // Ending is how a run ends.
@@ -182,10 +183,10 @@ func (s Step) Empty() bool {
 	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.LogMoves)+len(s.Events)+len(s.Commit) == 0
 }
 
-// LogSize is how much text is added to the run's log.
+// LogSize is by how much the run's log grows.
 func (s Step) LogSize() (size int64) {
 	for _, p := range s.Logs {
-		size += p.Size
+		size += p.Size + p.Missing
 	}
 	return size
 }
@@ -204,10 +205,12 @@ func (s Step) LogObjects() (size int64) {
 	return size
 }
 
-// Loss is how a run was lost with its worker.
+// Loss is how a run was lost with its worker, or why the worker gave it back.
 type Loss struct {
 	LastSeen     time.Time // when it was last known to be at work
 	CrashCounted bool      // it was, when its server went down
+	HandedBack   string    // why its worker gave it back, for people: then it was not lost
+	Panicked     bool      // its execution panicked; its worker is there
 }
 
 // ErrOutputsDeleted is what a worker gets that wants to reuse files which somebody has
@@ -228,7 +231,8 @@ type Logged struct {
 	Node    string
 	Shard   int
 	Attempt int
-	Size    int64
+	Size    int64 // with what is missing
+	Kept    int64
 	End     int64
 	Inline  int64 // bytes at the end of it that are not in an object
 }
@@ -242,6 +246,7 @@ type LogPiece struct {
 	Start       int64 // in the log of the run
 	NodeStart   int64 // in the log of this shard of the node
 	Size        int64
+	Missing     int64 // bytes of the log behind it that are not kept: its text is a line that says so
 	Text        []byte
 	Object      string
 	ObjectStart int64
@@ -264,10 +269,13 @@ type LogMark struct {
 	Stderr bool      `json:"e,omitempty"`
 }
 
-// LogPage is a stretch of a log.
+// LogPage is a stretch of a log. It ends where something is missing, with the line
+// that says so.
 type LogPage struct {
 	Text     []byte
 	Offset   int64
+	Next     int64 // where the next page begins
+	Missing  int64 // bytes before Next that are not kept
 	Size     int64 // of the whole log, so far
 	Complete bool  // nothing will follow
 	Marks    []LogMark

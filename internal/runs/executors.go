@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/runs/offers"
 )
 
@@ -37,6 +38,31 @@ func (s *Service) Executors(ctx context.Context, caller access.Caller) ([]Execut
 	loads, err := s.details.ExecutorLoads(ctx, names)
 	offers.SetLoads(list, loads)
 	return list, err
+}
+
+// Sizes are the sizes that runs can have.
+type Sizes struct {
+	Capacities []credits.Size // of each executor whose capacity is known
+	GPU        bool           // whether a run can have one
+}
+
+// Sizes tells somebody who may start runs but reads nothing of the team, a guest, which sizes
+// runs can have.
+func (s *Service) Sizes(ctx context.Context, caller access.Caller) (Sizes, error) {
+	if err := caller.Must(access.StartRuns); err != nil {
+		return Sizes{}, err
+	}
+	workers, err := s.engine.Offers(ctx)
+	if err != nil {
+		return Sizes{}, err
+	}
+	sizes := Sizes{GPU: s.OffersGPU(ctx)}
+	for _, e := range offers.Gather(workers) {
+		if e.Total != (credits.Size{}) {
+			sizes.Capacities = append(sizes.Capacities, e.Total)
+		}
+	}
+	return sizes, nil
 }
 
 // stillOffered is an executor that a run was given earlier, if it is there still.

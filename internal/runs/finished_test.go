@@ -2,9 +2,11 @@ package runs_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -25,11 +27,22 @@ func (b *bench) kept() objects.Kept {
 	}
 	b.t.Cleanup(func() { _ = d.Close() })
 	all := objects.Kept{Store: d, Presigner: d}
+	verifier := b.verifier(all)
 	b.Service = runs.NewService(runs.Options{
-		Store: b.db, Details: b.db, Shards: b.db, Logs: b.db, Submit: b.db, Known: b.db, Sweeps: b.db, Kept: b.db, Objects: all, Engine: b.work, Reports: []byte("a key for reports"),
+		Store: b.db, Details: b.db, Shards: b.db, Logs: b.db, Submit: b.db, Known: b.db, Sweeps: b.db, Kept: b.db, Objects: all, Verifier: verifier, Engine: b.work, Reports: []byte("a key for reports"),
 		Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 	})
 	return all
+}
+
+// verifier hashes until the test ends.
+func (b *bench) verifier(of runs.Objects) *runs.Verifier {
+	v := runs.NewVerifier(of, b.db)
+	ctx, stop := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { _ = v.Run(ctx) })
+	b.t.Cleanup(func() { stop(); running.Wait() })
+	return v
 }
 
 // put keeps bytes, and says what is kept.

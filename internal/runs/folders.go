@@ -33,8 +33,8 @@ func (s *Service) ArchivedFolder(ctx context.Context, token string) (Output, err
 		Blob: t.Blob, Name: t.Name, Size: t.Size, SHA256: t.Folder.SHA256, Mark: t.Mark,
 		Folder: &Folder{Data: t.Folder.Data, Bytes: t.Folder.Bytes, Mark: t.Folder.Mark},
 	}
-	err = s.intact(ctx, o)
-	if fault.Is(err, fault.KindConflict) {
+	gone, err := s.verifier.gone(ctx, o)
+	if err == nil && gone {
 		err = fault.NotFound("the folder is not there any more")
 	}
 	return o, err

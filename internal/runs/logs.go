@@ -36,7 +36,7 @@ func (s *Service) Log(ctx context.Context, caller access.Caller, id ids.Run, nod
 	} else {
 		p, err = s.nodeLog(ctx, caller.Team, id, node, shard, offset, most)
 	}
-	p.Complete = r.Status.Terminal() && offset+int64(len(p.Text)) >= p.Size
+	p.Complete = r.Status.Terminal() && p.Next >= p.Size
 	return p, err
 }
 
@@ -79,6 +79,11 @@ func (s *Service) page(ctx context.Context, team ids.Team, id ids.Run, size, off
 func (s *Service) assemble(ctx context.Context, pieces []LogPiece, size, offset, most int64) (LogPage, error) {
 	p := LogPage{Offset: offset, Size: size, Text: []byte{}}
 	for _, l := range pieces {
+		if l.Missing > 0 {
+			p.Missing = l.Size + l.Missing
+			p.Text, p.Next = append(p.Text, l.Text...), l.Start+p.Missing
+			return p, nil
+		}
 		from, to := max(0, offset-l.Start), min(l.Size, offset+most-l.Start)
 		if from >= to {
 			continue
@@ -92,6 +97,7 @@ func (s *Service) assemble(ctx context.Context, pieces []LogPiece, size, offset,
 	if offset+int64(len(p.Text)) < size {
 		p.Text = wholeRunes(p.Text)
 	}
+	p.Next = offset + int64(len(p.Text))
 	return p, nil
 }
 

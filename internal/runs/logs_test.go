@@ -125,3 +125,48 @@ func TestALogThatWasMovedIsReadOn(t *testing.T) {
 		}
 	})
 }
+
+// Offsets are those of the whole log. Within what is missing there is the line that says
+// so, and the next page begins behind it.
+func TestLogIsReadPastWhatIsMissing(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.kept()
+		ctx := t.Context()
+		id := b.start(b.owner, b.workflow(simple)).ID
+		b.carryOut(id, lifecycle.Completed, runs.Step{Logs: []runs.LogPiece{
+			{Node: "a", Attempt: 1, NodeStart: 0, Size: 6, Text: []byte("first\n")},
+			{Node: "a", Attempt: 1, NodeStart: 6, Size: 5, Missing: 89, Text: []byte("[cut]")},
+			{Node: "a", Attempt: 1, NodeStart: 100, Size: 5, Text: []byte("last\n")},
+		}})
+		for _, node := range []string{"", "a"} {
+			for _, want := range []struct {
+				offset, next int64
+				text         string
+			}{
+				{0, 100, "first\n[cut]"},
+				{3, 100, "st\n[cut]"},
+				{6, 100, "[cut]"},
+				{8, 100, "[cut]"},
+				{50, 100, "[cut]"},
+				{99, 100, "[cut]"},
+				{100, 105, "last\n"},
+				{103, 105, "t\n"},
+				{105, 105, ""},
+			} {
+				p, err := b.Log(ctx, b.owner, id, node, 0, want.offset, 1000)
+				if err != nil || string(p.Text) != want.text || p.Offset != want.offset || p.Next != want.next || p.Missing != map[int64]int64{100: 94}[want.next] || p.Size != 105 || p.Complete != (want.next == 105) {
+					t.Errorf("%q from %d: %q, %+v, %v", node, want.offset, p.Text, p, err)
+				}
+			}
+			if p, err := b.Log(ctx, b.owner, id, node, 0, 0, 6); err != nil || string(p.Text) != "first\n" || p.Next != 6 {
+				t.Errorf("%q before what is missing: %q up to %d, %v", node, p.Text, p.Next, err)
+			}
+		}
+		if d, err := b.Detailed(ctx, b.owner, id); err != nil || string(d.Log.Text) != "first\n[cut]last\n" {
+			t.Errorf("the run shows %q, %v", d.Log.Text, err)
+		}
+		if n, err := b.Changes(ctx, b.owner.Team, id, 0, 50, 1000); err != nil || string(n.Log.Text) != "[cut]" || n.Log.Next != 100 {
+			t.Errorf("%q up to %d, %v", n.Log.Text, n.Log.Next, err)
+		}
+	})
+}

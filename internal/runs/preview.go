@@ -46,7 +46,7 @@ func (s *Service) PreviewRetry(ctx context.Context, caller access.Caller, id ids
 
 // ended is a run with what it has come to.
 func (s *Service) ended(ctx context.Context, r Run) (reuse.Ended, error) {
-	e := reuse.Ended{States: map[string]lifecycle.NodeState{}}
+	e := reuse.Ended{States: map[string]lifecycle.NodeState{}, Items: map[string]reuse.Items{}}
 	e.Graph, _ = graph.Salvage(r.Definition)
 	e.Values, _ = e.Graph.CheckParameters(r.Parameters)
 	if err := json.Unmarshal(r.Inputs, &e.Inputs); err != nil {
@@ -56,8 +56,15 @@ func (s *Service) ended(ctx context.Context, r Run) (reuse.Ended, error) {
 	if err != nil {
 		return e, err
 	}
+	kept, err := s.details.KeptShards(ctx, r.ID)
+	if err != nil {
+		return e, err
+	}
 	for _, n := range nodes {
 		e.States[n.ID] = n.State
+		if n.Shards != nil {
+			e.Items[n.ID] = reuse.Items{Total: *n.Shards, Failed: n.ShardsFailed, Kept: kept[n.ID]}
+		}
 	}
 	e.Deleted, err = s.details.NodesWithoutOutputs(ctx, r.ID)
 	return e, err

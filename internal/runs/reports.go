@@ -34,8 +34,8 @@ func (s *Service) Report(ctx context.Context, token, name string) (io.ReadCloser
 	if name != t.Name {
 		return nil, 0, fault.NotFound("the report has no such file")
 	}
-	err = s.intact(ctx, Output{Blob: t.Blob, Name: t.Name, Size: t.Size, Mark: t.Mark})
-	if fault.Is(err, fault.KindConflict) {
+	gone, err := s.verifier.gone(ctx, Output{Blob: t.Blob, Name: t.Name, Size: t.Size, Mark: t.Mark})
+	if err == nil && gone {
 		err = fault.NotFound("the report is not there any more")
 	}
 	if err != nil {

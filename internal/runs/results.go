@@ -9,7 +9,7 @@ import (
 )
 
 // Results are what a run shows to people outside its team: no command, no
-// variable, no log and nobody's name.
+// variable, no log and no name of who started it.
 type Results struct {
 	Run     Run
 	Steps   []SharedStep
@@ -74,8 +74,6 @@ func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown 
 	if err != nil {
 		return out, err
 	}
-	list, out.Next = q.page(declared(g, list))
-	listed, _, err := s.verified(ctx, list, q.Base)
-	out.Outputs = ofShards(g, listed)
+	out.Outputs, out.Next, _, err = s.listed(ctx, r, g, list, q)
 	return out, err
 }

@@ -79,7 +79,7 @@ func TestSharedOutputsAreLookedUpTogetherAndInPages(t *testing.T) {
 		defer stop()
 		objects := &slowObjects{atOnce: 10, enough: make(chan struct{})}
 		objects.missing = fmt.Sprintf("teams/%s/runs/%s/a.%06d", b.owner.Team, id, 3)
-		service := runs.NewService(runs.Options{Store: b.db, Details: b.db, Objects: objects, Now: b.clock.Now})
+		service := runs.NewService(runs.Options{Store: b.db, Details: b.db, Objects: objects, Verifier: runs.NewVerifier(objects, b.db), Now: b.clock.Now})
 		q := runs.OutputQuery{Limit: 25, Base: "https://here"}
 		first, err := service.Results(ctx, b.owner.Team, id, nil, q)
 		if err != nil || len(first.Outputs) != 24 || first.Next == "" || objects.asked != 25 {

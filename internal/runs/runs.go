@@ -84,6 +84,8 @@ type Run struct {
 	Firing  *firing.Firing // of a schedule, when it is submitted
 	Trigger ids.Trigger    // the same
 
+	ResultLink *access.ResultLink // that its guest gets; read when it is submitted
+
 	Waiting *Waiting // why a queued one waits, where somebody asked
 
 	Billed      time.Duration // before BilledSince
@@ -146,8 +148,8 @@ type Filter struct {
 
 // Store is what this room asks of the database.
 type Store interface {
-	// SubmitRun accepts a run: the row, its hold, its first event and the
-	// answer to repeat are one transaction.
+	// SubmitRun accepts a run: the row, its hold, its first event, its guest's
+	// link to the results and the answer to repeat are one transaction.
 	SubmitRun(ctx context.Context, r Run, hold credits.Amount, record *access.IdempotencyRecord) error
 	Run(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
 	// Runs lists lean rows before the cursor, newest first.
@@ -170,6 +172,9 @@ type DetailStore interface {
 	FilesAmong(ctx context.Context, team ids.Team, keys []string) (map[string]GivenFile, error)
 	// NodesWithoutOutputs are the nodes some of whose outputs were deleted.
 	NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]bool, error)
+	// KeptShards counts, by node, the shards that succeeded and whose outputs
+	// are all there, so that a retry reuses them.
+	KeptShards(ctx context.Context, id ids.Run) (map[string]int, error)
 	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
 	ExecutorLoads(ctx context.Context, names []string) (map[string]Load, error)
 }
@@ -189,11 +194,13 @@ type Service struct {
 	kept     KeptStore
 	recipes  Reproducer
 	objects  Objects
+	verifier *Verifier
 	engine   Engine
 	catalog  credits.Catalog
 	memory   *bounds.Memory
 	reports  []byte
 	now      func() time.Time
+	full     func(context.Context) error // whether there is no room for more
 }
 
 // Options are what the room is made of.
@@ -211,6 +218,7 @@ type Options struct {
 	Kept     KeptStore
 	Recipes  Reproducer
 	Objects  Objects
+	Verifier *Verifier // of the same objects
 	Engine   Engine
 	Catalog  credits.Catalog
 	Memory   *bounds.Memory // of the server; nil: without end
@@ -220,8 +228,15 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, reported: o.Reported, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, targets: o.Targets, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{
+		store: o.Store, details: o.Details, shards: o.Shards, reported: o.Reported, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, targets: o.Targets, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, verifier: o.Verifier, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now,
+		full: func(context.Context) error { return nil },
+	}
 }
+
+// RefuseWhile has no runs accepted while a check returns an error, such as that of a full
+// disk. Those that schedules start are tried again.
+func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
 
 // Runs lists the team's runs, newest first.
 func (s *Service) Runs(ctx context.Context, caller access.Caller, f Filter, before ids.Run, limit int) (list []Run, more bool, err error) {
@@ -262,8 +277,14 @@ func (s *Service) Run(ctx context.Context, caller access.Caller, id ids.Run) (Ru
 	return s.store.Run(ctx, caller.Team, id)
 }
 
+// cancelPatience is how long the tasks of a run that is cancelled go on until it is written
+// who asked for that.
+const cancelPatience = time.Second
+
 // Cancel calls a run off. Members may cancel what they started. A terminal run
-// stays what it is.
+// stays what it is. The request is recorded before the tasks are stopped, since the run
+// may end at once. A database that is slow or has no space does not keep the tasks from
+// being stopped, so that a run that fills the disk can be cancelled.
 func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) (lifecycle.Status, error) {
 	if err := caller.Must(access.CancelRuns); err != nil {
 		return "", err
@@ -275,8 +296,21 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	if !r.Own(caller) && !caller.May(access.CancelAnyRun) {
 		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
 	}
-	status, err := s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
-	if status == lifecycle.Running {
+	var status lifecycle.Status
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		status, err = s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
+	}()
+	if r.Status == lifecycle.Running {
+		select {
+		case <-written:
+		case <-time.After(cancelPatience):
+		}
+		s.engine.Cancel(id)
+	}
+	<-written
+	if r.Status != lifecycle.Running && status == lifecycle.Running { // it has started meanwhile
 		s.engine.Cancel(id)
 	}
 	return status, err

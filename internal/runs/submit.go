@@ -66,6 +66,9 @@ type New struct {
 	OutputTo   *outputto.Target // where its outputs are copied, too; nil: nowhere
 	Executor   string           // by name; empty: the first that serves it
 
+	// ResultLink is the link that a guest gets to the results of the run; nil: there is none.
+	ResultLink *access.ResultLink
+
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
 	// Only retries these nodes, with what the run before made for them.
@@ -102,13 +105,16 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 		Starter: starter(caller), Status: lifecycle.Queued, CreatedAt: s.now(), MaxCredits: in.MaxCredits,
 	}
 	if caller.Guest != nil {
-		r.Invite, in.guarded = caller.Guest.Invite, !caller.Guest.Secrets
+		r.Invite, r.ResultLink, in.guarded = caller.Guest.Invite, in.ResultLink, !caller.Guest.Secrets
 	}
 	return r, s.accept(ctx, &r, in)
 }
 
 // accept checks what the run was given and stores it.
 func (s *Service) accept(ctx context.Context, r *Run, in New) error {
+	if err := s.full(ctx); err != nil {
+		return err
+	}
 	release, err := s.memory.Reserve(len(r.Definition) + len(in.Parameters))
 	if err != nil {
 		return err
@@ -243,7 +249,7 @@ func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, untr
 func tooLarge(g *graph.Graph, size credits.Size) (wrong []fault.Detail) {
 	for _, n := range g.Order() {
 		if r := n.Resources; r.VCPU > float64(size.VCPU) || r.RAMGB > float64(size.RAMGB) || r.GPU > size.GPU {
-			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("nodes[%d].resources", n.Index), Message: fmt.Sprintf("%s asks for more than the run's %d vCPU, %d GB and %d GPU", n.ID, size.VCPU, size.RAMGB, size.GPU)})
+			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("nodes[%d].resources", n.Index), Message: fmt.Sprintf("%s asks for more than the run's %d vCPU, %d GB and %d GPU", n.Title(), size.VCPU, size.RAMGB, size.GPU)})
 		}
 	}
 	return wrong

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -39,6 +41,7 @@ type worker struct {
 	mu     sync.Mutex
 	woken  int
 	called []ids.Run
+	before func() // Cancel; nil: nothing
 }
 
 func (*worker) Choose(_ context.Context, w runs.Wanted) (runs.Chosen, error) {
@@ -47,7 +50,7 @@ func (*worker) Choose(_ context.Context, w runs.Wanted) (runs.Chosen, error) {
 	}
 	return offers.Choose([]runs.Worker{
 		{Size: credits.Size{VCPU: 8, RAMGB: 64}}, {Executor: "cluster", Size: credits.Size{VCPU: 8, RAMGB: 64}, PricePercent: 150},
-	}, w)
+	}, nil, w)
 }
 
 func (*worker) Offers(context.Context) ([]runs.Worker, error) { return nil, nil }
@@ -59,6 +62,9 @@ func (w *worker) Wake() {
 }
 
 func (w *worker) Cancel(id ids.Run) {
+	if w.before != nil {
+		w.before()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.called = append(w.called, id)
@@ -182,6 +188,69 @@ func TestEverythingThatIsWrongWithARunIsSaid(t *testing.T) {
 		storetest.Refused(t, "more than the plan", err, fault.KindPayment)
 		if list, _, err := b.Runs(t.Context(), b.owner, runs.Filter{}, "", 10); err != nil || len(list) > 0 || b.held() != 0 || b.work.woken > 0 {
 			t.Errorf("%d runs, %d held, woken %d times, %v", len(list), b.held(), b.work.woken, err)
+		}
+	})
+}
+
+// fullStore is a database on a full disk.
+type fullStore struct{ *store.DB }
+
+var errFull = errors.New("database or disk is full")
+
+func (fullStore) CancelRun(context.Context, ids.Team, ids.Run, runs.Starter, time.Time) (lifecycle.Status, error) {
+	return "", errFull
+}
+
+// The tasks of a run are stopped also where that cannot be written down. What
+// somebody may not cancel goes on.
+func TestCancelStopsTasksWhereItCannotWrite(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r := b.start(b.owner, b.workflow(simple))
+		full := runs.NewService(runs.Options{Store: fullStore{b.db}, Engine: b.work, Now: b.clock.Now})
+		if _, err := full.Cancel(t.Context(), b.owner, r.ID); !errors.Is(err, errFull) || len(b.work.called) != 0 {
+			t.Errorf("a queued one: %v, stopped %v", err, b.work.called)
+		}
+		b.claim(r.ID)
+		other := storetest.Owner(t, b.db, "eve")
+		if _, err := full.Cancel(t.Context(), other, r.ID); !fault.Is(err, fault.KindNotFound) || len(b.work.called) != 0 {
+			t.Errorf("another team's: %v, stopped %v", err, b.work.called)
+		}
+		if _, err := full.Cancel(t.Context(), b.owner, r.ID); !errors.Is(err, errFull) || !slices.Equal(b.work.called, []ids.Run{r.ID}) {
+			t.Errorf("%v, stopped %v", err, b.work.called)
+		}
+	})
+}
+
+// stuckStore is a database that writes nothing until it is let.
+type stuckStore struct {
+	*store.DB
+	let chan struct{}
+}
+
+func (s stuckStore) CancelRun(ctx context.Context, team ids.Team, id ids.Run, by runs.Starter, now time.Time) (lifecycle.Status, error) {
+	<-s.let
+	return s.DB.CancelRun(ctx, team, id, by, now)
+}
+
+// Who asks for a run to be cancelled is written down before its tasks are stopped, with
+// which the run may end; but tasks do not wait for a database that hangs.
+func TestCancelRecordsWhoAskedForIt(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r := b.start(b.owner, b.workflow(simple))
+		b.claim(r.ID)
+		b.work.before = func() {
+			if r, err := b.db.Run(t.Context(), b.owner.Team, r.ID); err != nil || r.CancelRequested.IsZero() {
+				t.Errorf("tasks are stopped before that is written, %v", err)
+			}
+		}
+		if _, err := b.Cancel(t.Context(), b.owner, r.ID); err != nil || len(b.work.called) != 1 {
+			t.Errorf("%v, stopped %v", err, b.work.called)
+		}
+		hangs := stuckStore{b.db, make(chan struct{})}
+		b.work.before = func() { close(hangs.let) }
+		stuck := runs.NewService(runs.Options{Store: hangs, Engine: b.work, Now: b.clock.Now})
+		if _, err := stuck.Cancel(t.Context(), b.owner, r.ID); err != nil || len(b.work.called) != 2 {
+			t.Errorf("%v, stopped %v", err, b.work.called)
 		}
 	})
 }

@@ -62,6 +62,9 @@ func (s *Service) SubmitSweep(ctx context.Context, caller access.Caller, in NewS
 	if err := caller.Must(access.StartRuns); err != nil {
 		return Sweep{}, nil, err
 	}
+	if err := s.full(ctx); err != nil {
+		return Sweep{}, nil, err
+	}
 	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
 	if err != nil {
 		return Sweep{}, nil, err

@@ -6,8 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -106,23 +107,15 @@ func (s *Service) addOutputs(ctx context.Context, t *SweepTable, chosen []string
 	if len(chosen) == 0 {
 		return nil
 	}
-	errs := make([]error, len(t.Rows))
-	turns := make(chan struct{}, readAtOnce)
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readAtOnce)
 	for i := range t.Rows {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
-			t.Rows[i].Outputs, errs[i] = s.sweptOutputs(ctx, t.Rows[i].Run.ID, chosen, base)
+		g.Go(func() (err error) {
+			t.Rows[i].Outputs, err = s.sweptOutputs(ctx, t.Rows[i].Run.ID, chosen, base)
+			return err
 		})
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.Wait()
 }
 
 func (s *Service) sweptOutputs(ctx context.Context, id ids.Run, chosen []string, base string) ([]SweptOutput, error) {
@@ -136,14 +129,14 @@ func (s *Service) sweptOutputs(ctx context.Context, id ids.Run, chosen []string,
 		if len(files) == 0 {
 			continue
 		}
-		l, err := s.listed(ctx, files[0], base)
-		if fault.Is(err, fault.KindConflict) {
-			continue // it is gone
-		}
+		kept, _, err := s.verified(ctx, files[:1], base)
 		if err != nil {
 			return nil, err
 		}
-		one := SweptOutput{Chosen: port, Files: len(files), Listed: l}
+		if len(kept) == 0 {
+			continue // it is gone
+		}
+		one := SweptOutput{Chosen: port, Files: len(files), Listed: kept[0]}
 		if one.Value, err = s.smallText(ctx, files[0]); err != nil {
 			return nil, err
 		}

@@ -99,7 +99,7 @@ func (i Invite) caller(g Guest) access.Caller {
 	if i.Role == Editor {
 		role = access.GuestEditor
 	}
-	return access.Caller{Name: g.Name, Team: i.Team, Role: role, Guest: &access.Guest{ID: g.ID, Invite: i.ID, Workflow: i.Workflow, Secrets: i.AllowSecrets}}
+	return access.Caller{Name: g.Name, Team: i.Team, Role: role, Guest: &access.Guest{ID: g.ID, Invite: i.ID, Workflow: i.Workflow, Secrets: i.AllowSecrets, Results: i.AllowResults}}
 }
 
 // Caller is the guest as one who asks.

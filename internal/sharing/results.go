@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -13,6 +14,10 @@ import (
 
 // ResultPrefix begins the token of every result link.
 const ResultPrefix = "mrr_"
+
+// ResultsURL is where a link to results leads. Its token is in the fragment, which reaches no
+// server's log.
+func ResultsURL(base, token string) string { return base + "/results#" + token }
 
 // ResultLink opens the results of one run to whoever holds it.
 type ResultLink struct {
@@ -30,6 +35,17 @@ type ResultLink struct {
 	CreatedAt     time.Time
 	LastUsedAt    time.Time
 	RevokedAt     time.Time
+
+	Invite ids.Invite // of the guest who started the run and got this link; empty: a member made it
+}
+
+// SharedBy is the name of the person who created the link. It is empty where that name is an
+// e-mail address, which a link never shows.
+func (l ResultLink) SharedBy() string {
+	if strings.Contains(l.CreatedByName, "@") {
+		return ""
+	}
+	return l.CreatedByName
 }
 
 // Status is what the link is worth at this moment.
@@ -58,6 +74,8 @@ type ResultStore interface {
 	// OpenResultLink finds the link with this hash and counts the view, if it
 	// is worth anything.
 	OpenResultLink(ctx context.Context, tokenHash string, now time.Time) (ResultLink, error)
+	// ResultLinkOf finds the link with this hash.
+	ResultLinkOf(ctx context.Context, tokenHash string) (ResultLink, error)
 }
 
 // NewResultLink is what a link should be.
@@ -100,6 +118,19 @@ func (s *Service) ShareResults(ctx context.Context, caller access.Caller, in New
 	return l, token, s.Results.InsertResultLink(ctx, l, hashed(token), record)
 }
 
+// GuestResults draws the link to the results of a run that a guest is about to start, and its
+// token. It is nil where the guest's share link does not allow it. Who made the share link has
+// allowed it for every run, so that ManageSharing is not asked of the guest.
+func (s *Service) GuestResults(caller access.Caller) (*access.ResultLink, string) {
+	if caller.Guest == nil || !caller.Guest.Results {
+		return nil, ""
+	}
+	token := newSecret(ResultPrefix)
+	return &access.ResultLink{
+		ID: ids.NewResultLink(), TokenHash: hashed(token), TokenHint: token[len(token)-4:], Hours: week, ExpiresAt: s.Now().Add(week * time.Hour),
+	}, token
+}
+
 func (in NewResultLink) problems() (wrong []fault.Detail) {
 	if in.Hours < 1 || in.Hours > maxLife {
 		wrong = append(wrong, fault.Detail{Path: "expiresInHours", Message: "must be a whole number from 1 to 720"})
@@ -140,14 +171,27 @@ func (s *Service) RevokeResults(ctx context.Context, caller access.Caller, run i
 	return s.Results.RevokeResultLink(ctx, caller.Team, run, id, s.Now())
 }
 
-// OpenResults is the link that a token belongs to, for whoever holds it.
+// OpenResults is the link that a token belongs to, for whoever holds it. This counts as a view.
 func (s *Service) OpenResults(ctx context.Context, token string) (ResultLink, error) {
-	now := s.Now()
-	l, err := s.Results.OpenResultLink(ctx, hashed(token), now)
+	l, err := s.Results.OpenResultLink(ctx, hashed(token), s.Now())
 	if err != nil {
 		return l, err
 	}
-	switch l.Status(now) {
+	return s.unended(l)
+}
+
+// ReadResultsAgain is OpenResults for whoever has opened them before: no view is counted.
+func (s *Service) ReadResultsAgain(ctx context.Context, token string) (ResultLink, error) {
+	l, err := s.Results.ResultLinkOf(ctx, hashed(token))
+	if err != nil {
+		return l, err
+	}
+	return s.unended(l)
+}
+
+// unended refuses a link that has ended.
+func (s *Service) unended(l ResultLink) (ResultLink, error) {
+	switch l.Status(s.Now()) {
 	case Revoked:
 		return ResultLink{}, fault.Forbidden("this link was revoked: ask whoever sent it for another one").WithCode(string(Revoked))
 	case Expired:

@@ -137,6 +137,9 @@ func TestALinkToResultsCountsItsViewsUntilItEnds(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		if got, err := b.ReadResultsAgain(ctx, token); err != nil || got.Run != run {
+			t.Errorf("read again: %+v, %v", got, err)
+		}
 		views := func(id ids.ResultLink, want int, status sharing.Status) {
 			t.Helper()
 			list, err := b.ResultLinks(ctx, b.owner, run)
@@ -153,6 +156,8 @@ func TestALinkToResultsCountsItsViewsUntilItEnds(t *testing.T) {
 		for _, wrong := range []string{"", token + "x", token[:len(token)-1], strings.ToUpper(token), sharing.ResultPrefix} {
 			_, err := b.OpenResults(ctx, wrong)
 			storetest.Refused(t, wrong, err, fault.KindNotFound)
+			_, err = b.ReadResultsAgain(ctx, wrong)
+			storetest.Refused(t, wrong+", again", err, fault.KindNotFound)
 		}
 		revoked, its := b.results(sharing.NewResultLink{Run: run})
 		for range 2 { // who lost the answer asks again
@@ -161,6 +166,9 @@ func TestALinkToResultsCountsItsViewsUntilItEnds(t *testing.T) {
 		got, err := b.OpenResults(ctx, its)
 		if code(err) != "revoked" || got.Run != "" {
 			t.Errorf("%+v, %v", got, err)
+		}
+		if got, err = b.ReadResultsAgain(ctx, its); code(err) != "revoked" || got.Run != "" {
+			t.Errorf("read again: %+v, %v", got, err)
 		}
 		views(revoked.ID, 0, sharing.Revoked)
 		b.clock.Pass(2*time.Hour - time.Minute)

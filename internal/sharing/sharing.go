@@ -47,6 +47,7 @@ type Invite struct {
 	Uses          int
 	MaxCredits    credits.Amount // 0: what the team has
 	AllowSecrets  bool           // its guests may use the team's secrets
+	AllowResults  bool           // its guests get a link to the results of each run they start
 	TokenHint     string
 	CreatedBy     ids.User
 	CreatedByName string
@@ -138,6 +139,8 @@ type New struct {
 	// AllowSecrets lets guests change nodes that use the team's secrets, and
 	// run them.
 	AllowSecrets bool
+	// AllowResults gives guests a link to the results of each run they start.
+	AllowResults bool
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(i Invite, token string) (*access.IdempotencyRecord, error)
@@ -163,7 +166,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Inv
 	now := s.Now()
 	token := newSecret(TokenPrefix)
 	i := Invite{
-		ID: ids.NewInvite(), Team: caller.Team, Workflow: in.Workflow, Role: in.Role, Hours: in.Hours, MaxUses: in.MaxUses, MaxCredits: in.MaxCredits, AllowSecrets: in.AllowSecrets,
+		ID: ids.NewInvite(), Team: caller.Team, Workflow: in.Workflow, Role: in.Role, Hours: in.Hours, MaxUses: in.MaxUses, MaxCredits: in.MaxCredits, AllowSecrets: in.AllowSecrets, AllowResults: in.AllowResults,
 		ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour), TokenHint: token[len(token)-4:],
 		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now,
 	}
@@ -195,6 +198,9 @@ func (in New) problems() (wrong []fault.Detail) {
 	if in.AllowSecrets && in.Role == Viewer {
 		note("allowSecrets", "is for links whose guests edit; a viewer changes and runs nothing")
 	}
+	if in.AllowResults && in.Role == Viewer {
+		note("allowResults", "is for links whose guests edit; a viewer starts no runs")
+	}
 	if in.MaxCredits < 0 {
 		note("maxCredits", "must be more than 0, with at most 6 decimals")
 	}
@@ -219,7 +225,8 @@ func (s *Service) AllInvites(ctx context.Context, caller access.Caller, before i
 }
 
 // Revoke ends a link at once: nobody joins by it, its guests' tokens are dead
-// with the next request, and they leave the room.
+// with the next request, they leave the room, and the links to results of their
+// runs end.
 func (s *Service) Revoke(ctx context.Context, caller access.Caller, id ids.Invite) error {
 	if err := caller.Must(access.ManageSharing); err != nil {
 		return err

@@ -7,13 +7,16 @@ import (
 	"testing"
 )
 
-// Pick is all of it in continuous integration, which sets CI, a part of it where
-// somebody waits, and a tenth in short tests.
+// All reports whether tests run at full size, as make test-all has them.
+func All() bool { return os.Getenv("MILLRACE_TEST_ALL") != "" && !testing.Short() }
+
+// Pick returns all in make test-all, part in make test, and a tenth of all in
+// short tests.
 func Pick(part, all int) int {
 	switch {
 	case testing.Short():
 		return max(1, all/10)
-	case os.Getenv("CI") != "":
+	case All():
 		return all
 	}
 	return part

@@ -78,6 +78,7 @@ func (db *DB) revokeAll(ctx context.Context, team ids.Team, now time.Time) error
 		`DELETE FROM outbox WHERE team_id = $1`,
 		`DELETE FROM access_tokens WHERE team_id = $1`,
 		`UPDATE sessions SET active_team = '' WHERE active_team = $1`,
+		`UPDATE users SET active_team = '' WHERE active_team = $1`,
 	} {
 		if _, err := db.changed(ctx, s, team); err != nil {
 			return err

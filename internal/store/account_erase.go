@@ -85,6 +85,7 @@ var everything = []belongings{
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_sources", "workflow_id", ofWorkflow, ""},
 	{"followed_repositories", "workflow_id", ofWorkflow, ""},
+	{"workflow_inputs", "workflow_id, key", ofTeam, ""},
 	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},
 	{"workflows", "id", ofTeam, "workflows"},
 	{"analyses", "id", ofTeam, "analyses"},

@@ -51,6 +51,7 @@ func TestErasingATeamLeavesNoRowOfIt(t *testing.T) {
 			`INSERT INTO outbox (id, team_id, sealed, created_at, next_at) VALUES ('letter', 't', 'x', 1, 0)`,
 			`INSERT INTO doomed_blobs (key) VALUES ('teams/t/x')`,
 			`UPDATE sessions SET active_team = 't'`,
+			`UPDATE users SET active_team = 't'`,
 			`UPDATE readings SET charged_to = 't'`,
 			`INSERT INTO teams (id, name, plan, created_at) VALUES ('other', 'Other', 'free', 1)`,
 			`INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version) VALUES ('x', 'other', 'X', '', 1, 0, 'u', 1, 1, 1)`,
@@ -103,6 +104,7 @@ func TestErasingATeamLeavesNoRowOfIt(t *testing.T) {
 			`SELECT COUNT(*) FROM kept_invoices`:                           2,
 			`SELECT COUNT(*) FROM readings WHERE charged_to = 't'`:         0,
 			`SELECT COUNT(*) FROM sessions WHERE active_team <> ''`:        0,
+			`SELECT COUNT(*) FROM users WHERE active_team <> ''`:           0,
 			`SELECT COUNT(*) FROM erasures WHERE counts LIKE '%"runs":1%'`: 1,
 		} {
 			var n int

@@ -11,12 +11,24 @@ import (
 // Workers are those that reported lately and take runs, in the order in which their executors
 // are offered.
 func (db *DB) Workers(ctx context.Context, now time.Time) ([]runs.Worker, error) {
+	return db.workersWhere(ctx, `seen_at > $1`, micros(now.Add(-present)))
+}
+
+// GoneWorkers are those that last reported after a time, and are there no more: the
+// latest of each host and executor, as it was when it worked.
+func (db *DB) GoneWorkers(ctx context.Context, since, now time.Time) ([]runs.Worker, error) {
+	return db.workersWhere(ctx, `vcpu > 0 AND seen_at > $1 AND seen_at <= $2 AND NOT EXISTS (
+		SELECT 1 FROM workers o WHERE o.host = workers.host AND o.executor = workers.executor AND o.vcpu > 0 AND (o.seen_at, o.owner) > (workers.seen_at, workers.owner))`,
+		micros(since), micros(now.Add(-present)))
+}
+
+func (db *DB) workersWhere(ctx context.Context, which string, args ...any) ([]runs.Worker, error) {
 	return all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
 		return r.Scan(&w.Owner, &w.Host, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow,
 			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments, &w.Draining, &w.Launches)
 	}, `
 		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments, draining, launches
-		FROM workers WHERE seen_at > $1 ORDER BY place, executor, owner`, micros(now.Add(-present)))
+		FROM workers WHERE `+which+` ORDER BY place, executor, owner`, args...)
 }
 
 // latestRuns is how many runs the typical wait for an executor is read from.

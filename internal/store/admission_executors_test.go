@@ -1,6 +1,8 @@
 package store
 
 import (
+	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
 
 // named is a run that was given an executor.
@@ -31,7 +34,7 @@ func TestAWorkerTakesTheRunsOfItsExecutor(t *testing.T) {
 		c := claim("h#cpu w", 10)
 		c.Host, c.Executor = "h#cpu", "cpu"
 		claimed, err := db.ClaimRuns(ctx, c, august, august.Add(time.Minute))
-		if err != nil || len(claimed.Runs) != 2 || claimed.Runs[0].ID != cpu.ID || claimed.Runs[0].Executor != "cpu" || claimed.Runs[1].ID != either.ID {
+		if err != nil || len(claimed.Runs) != 2 || claimed.Runs[0].ID != cpu.ID || claimed.Runs[0].Executor != "cpu" || claimed.Runs[1].ID != either.ID || claimed.Runs[1].Executor != "cpu" {
 			t.Fatalf("%+v, %v", claimed.Runs, err)
 		}
 		later := august.Add(time.Hour)
@@ -42,7 +45,7 @@ func TestAWorkerTakesTheRunsOfItsExecutor(t *testing.T) {
 			}
 			return taken
 		}
-		if taken := take("gpu"); len(taken) != 1 || taken[0].ID != either.ID {
+		if taken := take("gpu"); len(taken) != 0 {
 			t.Errorf("a worker of another executor takes over %+v", taken)
 		}
 		if taken := take("cpu"); len(taken) != 2 {
@@ -112,6 +115,50 @@ func TestTheRunsOfAnExecutorThatIsGone(t *testing.T) {
 		}
 		if len(claimed) != 1 || claimed[0].ID != queued.ID || claimed[0].Executor != "slurm" {
 			t.Errorf("claimed: %+v", claimed)
+		}
+	})
+}
+
+// The latest worker of a host and executor is kept as long as runs wait for it; what it
+// came in place of, and what never worked, goes after an hour. Neither is listed as there.
+func TestWorkersThatAreGoneAreKeptForAWeek(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		report := func(owner, host, executor string, vcpu int, ago time.Duration) {
+			t.Helper()
+			w := runs.Worker{Owner: owner, Host: host, Executor: executor, Size: credits.Size{VCPU: vcpu}}
+			if err := db.ReportWorker(ctx, w, august.Add(-ago)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const day = 24 * time.Hour
+		report("first", "pod", "local", 4, 3*day)
+		report("second", "pod", "local", 8, 2*day)
+		report("cluster", "pod", "slurm", 4, 3*day)
+		report("never worked", "pod", "local", 0, day)
+		report("restarted", "server", "local", 4, 10*time.Minute)
+		report("here", "server", "local", 4, 0)
+		report("week", "old pod", "local", 4, 7*day+time.Hour)
+		report("older", "oldest pod", "local", 4, 8*day)
+		if _, err := db.DeleteExpired(ctx, august); err != nil {
+			t.Fatal(err)
+		}
+		left, err := all(ctx, db, func(r *sql.Rows, owner *string) error { return r.Scan(owner) }, `SELECT owner FROM workers ORDER BY owner`)
+		if got := strings.Join(left, ", "); err != nil || got != "cluster, here, restarted, second, week" {
+			t.Errorf("kept: %s, %v", got, err)
+		}
+		gone, err := db.GoneWorkers(ctx, august.Add(-offers.RememberedFor), august)
+		if err != nil || len(gone) != 2 || gone[0].Owner != "second" || gone[1].Owner != "cluster" {
+			t.Errorf("remembered: %+v, %v", gone, err)
+		}
+		shown, err := db.WorkersOfAll(ctx, august)
+		if err != nil || len(shown) != 1 || shown[0].ID != "here" {
+			t.Errorf("shown to the operator: %+v, %v", shown, err)
+		}
+		hosts, err := db.WorkerHosts(ctx, august)
+		if err != nil || len(hosts) != 1 {
+			t.Errorf("hosts: %v, %v", hosts, err)
 		}
 	})
 }

@@ -96,9 +96,9 @@ func (db *DB) RenewAttempts(ctx context.Context, list []string) error {
 }
 
 // StopAttempt says that an attempt is to end; a later word may shorten the grace.
-func (db *DB) StopAttempt(ctx context.Context, id string, grace time.Duration) error {
+func (db *DB) StopAttempt(ctx context.Context, id, fence string, grace time.Duration) error {
 	_, err := db.changed(ctx, `
-		UPDATE attempts SET grace = $1 WHERE id = $2 AND exit_record = '' AND outcome = '' AND (grace IS NULL OR grace > $1)`, grace.Microseconds(), id)
+		UPDATE attempts SET grace = $1 WHERE id = $2 AND fence = $3 AND exit_record = '' AND outcome = '' AND (grace IS NULL OR grace > $1)`, grace.Microseconds(), id, fence)
 	return err
 }
 
@@ -136,12 +136,15 @@ func (db *DB) UnknownAttempts(ctx context.Context, list []string) (unknown []str
 	return unknown, nil
 }
 
-// AttemptLog are pieces of a log, about limit bytes of it.
+// AttemptLog are pieces of a log, about limit bytes from the first that has something at
+// or behind offset.
 func (db *DB) AttemptLog(ctx context.Context, id string, offset int64, limit int) ([]attempts.Log, error) {
 	return all(ctx, db, func(r *sql.Rows, l *attempts.Log) error {
 		var marks string
 		err := r.Scan(&l.Offset, &l.Text, &marks)
 		l.Marks = rawJSON(marks)
 		return err
-	}, `SELECT start, text, marks FROM attempt_logs WHERE attempt_id = $1 AND start + size > $2 AND start < $3 ORDER BY start`, id, offset, offset+int64(limit))
+	}, `SELECT start, text, marks FROM attempt_logs WHERE attempt_id = $1 AND start + size > $2
+		AND start < $3 + (SELECT CASE WHEN MIN(start) > CAST($2 AS BIGINT) THEN MIN(start) ELSE CAST($2 AS BIGINT) END FROM attempt_logs WHERE attempt_id = $1 AND start + size > $2)
+		ORDER BY start`, id, offset, limit)
 }

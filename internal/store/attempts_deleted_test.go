@@ -35,7 +35,7 @@ func TestAttemptsGoWithTheirRun(t *testing.T) {
 		if _, err := db.CancelRun(ctx, team, r.ID, r.Starter, august); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
+		if _, err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
 			t.Fatal(err)
 		}
 		where("attempts/c/")

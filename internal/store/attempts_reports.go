@@ -115,17 +115,29 @@ func (db *DB) ReportAttempt(ctx context.Context, id, session string, r attempts.
 }
 
 // appendAttemptLog adds what is new of a piece. One that would leave a gap is not
-// taken: the answer says where to go on.
+// taken, unless the shim has no more of it: the answer says where to go on.
 func (db *DB) appendAttemptLog(ctx context.Context, id string, l attempts.Log) error {
 	var size int64
 	if err := db.q.QueryRowContext(ctx, `SELECT log_size FROM attempts WHERE id = $1`, id).Scan(&size); err != nil {
 		return err
 	}
+	if l.Offset > size && l.Offset < attempts.MaxSize && l.Missing == l.Offset-size {
+		size = l.Offset
+	}
 	known := size - l.Offset
-	if known < 0 || known >= int64(len(l.Text)) || l.Offset+int64(len(l.Text)) > attempts.MaxLogs {
+	if known < 0 || known >= int64(len(l.Text)) {
 		return nil
 	}
 	text := l.Text[known:]
+	if size+int64(len(text)) > attempts.MaxLogs {
+		var kept int64
+		if err := db.q.QueryRowContext(ctx, `SELECT COALESCE(SUM(size), 0) FROM attempt_logs WHERE attempt_id = $1`, id).Scan(&kept); err != nil {
+			return err
+		}
+		if kept+int64(len(text)) > attempts.MaxLogs {
+			return nil
+		}
+	}
 	_, err := db.q.ExecContext(ctx, `INSERT INTO attempt_logs (attempt_id, start, size, text, marks) VALUES ($1, $2, $3, $4, $5)`, id, size, len(text), text, string(l.Marks))
 	if err == nil {
 		_, err = db.q.ExecContext(ctx, `UPDATE attempts SET log_size = $1 WHERE id = $2`, size+int64(len(text)), id)

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -71,11 +72,16 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 			want int64
 		}{
 			{attempts.Log{Offset: 0, Text: []byte("one\n")}, 4},
-			{attempts.Log{Offset: 0, Text: []byte("one\n")}, 4},      // said again
-			{attempts.Log{Offset: 2, Text: []byte("e\ntwo\n")}, 8},   // partly again
-			{attempts.Log{Offset: 100, Text: []byte("a gap\n")}, 8},  // not taken
-			{attempts.Log{Offset: 8, Text: []byte("three\n")}, 14},   // and goes on
-			{attempts.Log{Offset: 14, Text: []byte{0, 0xff, 1}}, 17}, // whatever it is
+			{attempts.Log{Offset: 0, Text: []byte("one\n")}, 4},                                             // said again
+			{attempts.Log{Offset: 2, Text: []byte("e\ntwo\n")}, 8},                                          // partly again
+			{attempts.Log{Offset: 100, Text: []byte("a gap\n")}, 8},                                         // not taken
+			{attempts.Log{Offset: 8, Text: []byte("three\n")}, 14},                                          // and goes on
+			{attempts.Log{Offset: 14, Text: []byte{0, 0xff, 1}}, 17},                                        // whatever it is
+			{attempts.Log{Offset: 90, Missing: 70, Text: []byte("an end\n")}, 17},                           // less is missing than it says
+			{attempts.Log{Offset: attempts.MaxSize, Missing: attempts.MaxSize - 17, Text: []byte("x")}, 17}, // nothing is so long
+			{attempts.Log{Offset: math.MinInt64 + 16, Missing: math.MaxInt64, Text: []byte("x")}, 17},       // nor begins there
+			{attempts.Log{Offset: 90, Missing: 73, Text: []byte("an end\n")}, 97},                           // the shim has no more of it
+			{attempts.Log{Offset: 90, Missing: 73, Text: []byte("an end\n")}, 97},                           // said again
 		} {
 			a, err := db.ReportAttempt(ctx, "a", "s", attempts.Report{Running: true, State: json.RawMessage(`{"x":1}`), Log: &step.log}, now)
 			if err != nil || a.LogSize != step.want || a.Renewals != 1 || a.Stop {
@@ -85,8 +91,13 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 		if pieces, err := db.AttemptLog(ctx, "a", 5, 4); err != nil || len(pieces) != 2 || pieces[0].Offset != 4 || string(pieces[1].Text) != "three\n" {
 			t.Errorf("from 5 on: %+v, %v", pieces, err)
 		}
+		for _, offset := range []int64{17, 50, 90, 96} {
+			if pieces, err := db.AttemptLog(ctx, "a", offset, 4); err != nil || len(pieces) != 1 || pieces[0].Offset != 90 || string(pieces[0].Text) != "an end\n" {
+				t.Errorf("from %d on: %+v, %v", offset, pieces, err)
+			}
+		}
 		for _, grace := range []time.Duration{10 * time.Second, time.Second, time.Minute} { // it only gets shorter
-			if err := db.StopAttempt(ctx, "a", grace); err != nil {
+			if err := db.StopAttempt(ctx, "a", "f", grace); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,7 +106,7 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 			t.Errorf("stopped: %+v, %v", a, err)
 		}
 		list, err := db.AttemptsIn(ctx, "here")
-		if err != nil || len(list) != 1 || !list[0].Said || list[0].Decided || list[0].RunningAt.IsZero() || list[0].EndedAt.IsZero() || list[0].LogSize != 17 {
+		if err != nil || len(list) != 1 || !list[0].Said || list[0].Decided || list[0].RunningAt.IsZero() || list[0].EndedAt.IsZero() || list[0].LogSize != 97 {
 			t.Errorf("it is %+v, %v", list, err)
 		}
 		if list, err := db.AttemptsIn(ctx, "elsewhere"); err != nil || len(list) != 0 {

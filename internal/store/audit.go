@@ -47,19 +47,26 @@ func withAudit(ctx context.Context, fn func(*DB) error) (do func(*DB) error, com
 		return fn, func() {}
 	}
 	do = func(tx *DB) error {
+		before := p.Entry
+		if err := tx.nameTarget(ctx, &before); err != nil { // which fn may delete
+			return err
+		}
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return tx.appendAudit(ctx, p)
+		e := p.Entry
+		if e.Target == before.Target {
+			e.TargetName = before.TargetName
+		}
+		return tx.appendAudit(ctx, e)
 	}
 	return do, func() { p.Written = true }
 }
 
 // appendAudit adds an entry to the end of its chain. Whoever else does something in
 // the same team waits until this transaction has ended.
-func (db *DB) appendAudit(ctx context.Context, p *audit.Pending) error {
-	e := p.Entry
-	if err := db.completeEntry(ctx, &e); err != nil {
+func (db *DB) appendAudit(ctx context.Context, e audit.Entry) error {
+	if err := db.nameTarget(ctx, &e); err != nil {
 		return err
 	}
 	if _, err := db.q.ExecContext(ctx, `
@@ -73,14 +80,36 @@ func (db *DB) appendAudit(ctx context.Context, p *audit.Pending) error {
 	e.Seq, e.Prev = end.seq+1, end.hash
 	e.Hash = e.Sum()
 	_, err = db.q.ExecContext(ctx, `
-		INSERT INTO audit (chain, seq, at, actor_type, actor_id, actor_name, action, target, via, address, request_id, prev, hash)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		e.Chain, e.Seq, micros(e.At), e.Actor.Type, e.Actor.ID, e.Actor.Name, e.Action, e.Target, e.Via, e.Address, e.RequestID, e.Prev, e.Hash)
+		INSERT INTO audit (chain, seq, at, actor_type, actor_id, actor_name, action, target, target_name, via, address, request_id, prev, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		e.Chain, e.Seq, micros(e.At), e.Actor.Type, e.Actor.ID, e.Actor.Name, e.Action, e.Target, e.TargetName, e.Via, e.Address, e.RequestID, e.Prev, e.Hash)
 	if err != nil {
 		return err
 	}
 	end.seq, end.hash = e.Seq, e.Hash
 	return db.setChainEnd(ctx, end)
+}
+
+// alsoOnRecord adds an entry for what is done along with that of the context's pending entry,
+// by the same actor.
+func (db *DB) alsoOnRecord(ctx context.Context, action, target string) error {
+	p := audit.From(ctx)
+	if p == nil {
+		return nil
+	}
+	also := p.Entry
+	also.Action, also.Target, also.TargetName = action, target, ""
+	return db.appendAudit(ctx, also)
+}
+
+// nameTarget finds what the target of an entry is called, unless that is known.
+func (db *DB) nameTarget(ctx context.Context, e *audit.Entry) error {
+	if err := db.completeEntry(ctx, e); err != nil || e.Target == "" || e.TargetName != "" || e.Chain == audit.Installation {
+		return err
+	}
+	names, err := db.TargetNames(ctx, ids.Team(e.Chain), []string{e.Target})
+	e.TargetName = names[e.Target]
+	return err
 }
 
 // completeEntry finds what only the database knows: the name of an actor who
@@ -133,11 +162,11 @@ func (db *DB) setChainEnd(ctx context.Context, c chainEnd) error {
 	return err
 }
 
-const auditRow = `SELECT chain, seq, at, actor_type, actor_id, actor_name, action, target, via, address, request_id, prev, hash FROM audit `
+const auditRow = `SELECT chain, seq, at, actor_type, actor_id, actor_name, action, target, target_name, via, address, request_id, prev, hash FROM audit `
 
 func scanAudit(row scanner, e *audit.Entry) error {
 	var at int64
-	err := row.Scan(&e.Chain, &e.Seq, &at, &e.Actor.Type, &e.Actor.ID, &e.Actor.Name, &e.Action, &e.Target, &e.Via, &e.Address, &e.RequestID, &e.Prev, &e.Hash)
+	err := row.Scan(&e.Chain, &e.Seq, &at, &e.Actor.Type, &e.Actor.ID, &e.Actor.Name, &e.Action, &e.Target, &e.TargetName, &e.Via, &e.Address, &e.RequestID, &e.Prev, &e.Hash)
 	e.At = fromMicros(at)
 	return err
 }

@@ -259,7 +259,7 @@ func TestDeletedRunsStayCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		cost := 40 * r.Price
-		if err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
+		if _, err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
 			t.Fatal(err)
 		}
 		spent := func(when string, now time.Time, want ...credits.Amount) {
@@ -294,7 +294,7 @@ func TestDeletedRunsStayCounted(t *testing.T) {
 		if err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed, Last: &runs.Step{Billed: 40 * time.Second}}, august); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
+		if _, err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
 			t.Fatal(err)
 		}
 		setBudgets(t, db, team, august, mine, tag)

@@ -22,7 +22,7 @@ var (
 
 // Balance is what a team has this month.
 func (db *DB) Balance(ctx context.Context, team ids.Team, now time.Time) (billing.Balance, error) {
-	b, err := db.balanceRow(ctx, team)
+	b, err := db.balanceRow(ctx, team, balanceOf)
 	if err != nil || !b.current(now) {
 		err = db.inTx(ctx, func(tx *DB) error {
 			b, err = tx.lockBalance(ctx, team, now)
@@ -32,11 +32,12 @@ func (db *DB) Balance(ctx context.Context, team ids.Team, now time.Time) (billin
 	return b.Balance, err
 }
 
-// balance is a balance inside a transaction that may change it.
+// teamBalance is a balance inside a transaction that may change it.
 type teamBalance struct {
 	billing.Balance
 	team  ids.Team
-	known bool // has a row
+	known bool            // has a row
+	row   billing.Balance // as the database has it
 }
 
 func (p *teamBalance) current(now time.Time) bool {
@@ -44,15 +45,16 @@ func (p *teamBalance) current(now time.Time) bool {
 	return p.known && !p.Period.Before(start)
 }
 
-func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*teamBalance, error) {
+// balanceOf finds the balance b of a team t, if it has one. A row that may be missing cannot
+// be locked: to lock one, an inner join takes its place.
+const balanceOf = `teams t LEFT JOIN balances b ON b.team_id = t.id WHERE t.id = $1`
+
+func (db *DB) balanceRow(ctx context.Context, team ids.Team, from string) (*teamBalance, error) {
 	p := &teamBalance{team: team}
 	var period, granted, spent, monthly, topUp, held, stored sql.NullInt64
 	err := db.q.QueryRowContext(ctx, `
-		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, s.bytes, t.credits_wait_for <> ''
-		FROM teams t
-		LEFT JOIN balances b ON b.team_id = t.id
-		LEFT JOIN storage s ON s.team_id = t.id
-		WHERE t.id = $1`, team).
+		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, (SELECT `+storedBytes+` FROM storage s WHERE s.team_id = t.id), t.credits_wait_for <> ''
+		FROM `+from, team).
 		Scan((*string)(&p.Plan), &period, &granted, &spent, &monthly, &topUp, &held, &stored, &p.Unverified)
 	if err != nil {
 		return p, db.asFault(err, "team")
@@ -61,17 +63,30 @@ func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*teamBalance, erro
 	p.Period, p.Granted, p.Spent = fromMicros(period.Int64), credits.Amount(granted.Int64), credits.Amount(spent.Int64)
 	p.Credits = credits.Balance{Monthly: credits.Amount(monthly.Int64), TopUp: credits.Amount(topUp.Int64)}
 	p.Held, p.Stored = credits.Amount(held.Int64), stored.Int64
+	p.row = p.Balance
 	return p, nil
 }
 
-// openPurse reads a team's balance for changing: nobody else changes it before
-// the transaction ends. In a new month it lets what was left expire and grants
-// what the plan gives.
-func (db *DB) lockBalance(ctx context.Context, team ids.Team, now time.Time) (*teamBalance, error) {
-	if err := db.lock(ctx, "teamBalance "+string(team)); err != nil {
+// lockedRow reads a balance and keeps others from changing it until the transaction ends.
+//
+// Programs of earlier versions do not lock the row: they write what they have read under an
+// advisory lock. So its names are locked as well. They can go when no such program can run
+// beside this one.
+func (db *DB) lockedRow(ctx context.Context, team ids.Team) (*teamBalance, error) {
+	if err := db.lock(ctx, "purse "+string(team), "teamBalance "+string(team)); err != nil {
 		return &teamBalance{}, err
 	}
-	p, err := db.balanceRow(ctx, team)
+	p, err := db.balanceRow(ctx, team, `teams t JOIN balances b ON b.team_id = t.id WHERE t.id = $1 `+db.dialect.forUpdateOf("b"))
+	if fault.Is(err, fault.KindNotFound) {
+		return db.balanceRow(ctx, team, balanceOf)
+	}
+	return p, err
+}
+
+// lockBalance reads and locks a team's balance. In a new month it lets what was left expire
+// and grants what the plan gives.
+func (db *DB) lockBalance(ctx context.Context, team ids.Team, now time.Time) (*teamBalance, error) {
+	p, err := db.lockedRow(ctx, team)
 	if err != nil || p.current(now) {
 		return p, err
 	}
@@ -113,7 +128,7 @@ func (db *DB) grantMonthly(ctx context.Context, p *teamBalance, amount credits.A
 	return err
 }
 
-// appendEntry appends an entry and writes the balance that p has become. Booked is
+// appendEntry appends an entry and adds to the balance by how much p has changed. Booked is
 // false, and nothing changes, when this source stands in the ledger already.
 func (db *DB) appendEntry(ctx context.Context, p *teamBalance, e billing.Entry, parts credits.Split) (booked bool, err error) {
 	n, err := db.changed(ctx, `
@@ -129,10 +144,11 @@ func (db *DB) appendEntry(ctx context.Context, p *teamBalance, e billing.Entry, 
 	_, err = db.changed(ctx, `
 		INSERT INTO balances (team_id, period, granted, spent, monthly, top_up, held)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (team_id) DO UPDATE SET period = excluded.period, granted = excluded.granted, spent = excluded.spent,
-			monthly = excluded.monthly, top_up = excluded.top_up, held = excluded.held`,
-		p.team, micros(p.Period), p.Granted, p.Spent, p.Credits.Monthly, p.Credits.TopUp, p.Held)
-	p.known = true
+		ON CONFLICT (team_id) DO UPDATE SET period = excluded.period, granted = balances.granted + excluded.granted, spent = balances.spent + excluded.spent,
+			monthly = balances.monthly + excluded.monthly, top_up = balances.top_up + excluded.top_up, held = balances.held + excluded.held`,
+		p.team, micros(p.Period), p.Granted-p.row.Granted, p.Spent-p.row.Spent,
+		p.Credits.Monthly-p.row.Credits.Monthly, p.Credits.TopUp-p.row.Credits.TopUp, p.Held-p.row.Held)
+	p.known, p.row = true, p.Balance
 	return true, err
 }
 
@@ -297,6 +313,7 @@ func (db *DB) settle(ctx context.Context, p *teamBalance, e billing.Entry, held,
 		}
 	}
 	_, err := db.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team)
+	p.row.Held = p.Held
 	return err
 }
 

@@ -230,7 +230,7 @@ func (db *DB) noteInvoice(ctx context.Context, o orderRow, ref billing.InvoiceRe
 // subscriptionBilled keeps the invoice of a subscription, which the provider
 // shows.
 func (db *DB) subscriptionBilled(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
-	if _, err := db.balanceRow(ctx, e.Team); fault.Is(err, fault.KindNotFound) {
+	if _, err := db.balanceRow(ctx, e.Team, balanceOf); fault.Is(err, fault.KindNotFound) {
 		return nil // of another shop, or of a team that is gone
 	}
 	_, err := db.changed(ctx, `

@@ -111,9 +111,9 @@ func (db *DB) noteSubscription(ctx context.Context, e billing.PaymentEvent) erro
 func (db *DB) SampleStorage(ctx context.Context, now time.Time) (n int, err error) {
 	hour := micros(now.UTC().Truncate(time.Hour))
 	teams, err := all(ctx, db, func(r *sql.Rows, s *storedTeam) error { return r.Scan(&s.team, &s.plan, &s.bytes) }, `
-		SELECT t.id, t.plan, s.bytes
+		SELECT t.id, t.plan, `+storedBytes+`
 		FROM storage s JOIN teams t ON t.id = s.team_id
-		WHERE s.bytes > 0 AND NOT EXISTS (SELECT 1 FROM storage_hours h WHERE h.team_id = t.id AND h.hour = $1)`, hour)
+		WHERE `+storedBytes+` > 0 AND NOT EXISTS (SELECT 1 FROM storage_hours h WHERE h.team_id = t.id AND h.hour = $1)`, hour)
 	if err != nil {
 		return 0, err
 	}

@@ -36,7 +36,7 @@ func eachLedger(t *testing.T, test func(t *testing.T, db *DB)) {
 	})
 }
 
-func openLedger(t *testing.T, url string) *DB {
+func openLedger(t testing.TB, url string) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), Options{URL: url, SecretKey: "a secret key for tests only"})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -32,9 +33,9 @@ type dialect struct {
 	// not wait for one another.
 	skipLocked string
 
-	// lockKey makes the rest of the transaction the only one that holds this
-	// key, for checks that look at many rows.
-	lockKey func(ctx context.Context, q querier, key string) error
+	// lockKeys makes the rest of the transaction the only one that holds these
+	// keys, for checks that look at many rows.
+	lockKeys func(ctx context.Context, q querier, keys ...string) error
 
 	// newestRuns joins each workflow w with the newest ten of its runs r. SQLite has no
 	// LATERAL, and PostgreSQL reads every run there is when it is asked as SQLite is.
@@ -46,6 +47,10 @@ type dialect struct {
 	rowPlaceholders func(rows, columns int) string
 
 	size string // is how many bytes the database has
+
+	// now is the database's time in microseconds. Without it the machine's counts:
+	// a SQLite file belongs to one process.
+	now string
 
 	isDuplicate func(error) bool
 	isOrphan    func(error) bool // what a row refers to is not there
@@ -60,8 +65,13 @@ var postgresDialect = dialect{
 	newestRuns: `JOIN LATERAL (SELECT n.id, n.status, n.billed, n.finished_at FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10) r ON TRUE`,
 	runIndex:   postgresRunIndex, headsOfLines: postgresHeads, rowPlaceholders: numberedRows,
 	size: `SELECT pg_database_size(current_database())`,
-	lockKey: func(ctx context.Context, q querier, key string) error {
-		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
+	now:  `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
+	lockKeys: func(ctx context.Context, q querier, keys ...string) error {
+		locks := make([]string, len(keys))
+		for i := range keys {
+			locks[i] = fmt.Sprintf("pg_advisory_xact_lock(hashtextextended($%d, 0))", i+1)
+		}
+		_, err := q.ExecContext(ctx, `SELECT `+strings.Join(locks, ", "), anys(keys)...)
 		return err
 	},
 	isDuplicate: func(err error) bool { return pgCode(err) == "23505" },
@@ -76,8 +86,8 @@ var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
 	newestRuns: `JOIN runs r ON r.id IN (SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10)`,
 	runIndex:   sqliteRunIndex, headsOfLines: sqliteHeads, rowPlaceholders: plainRows,
-	size:    `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
-	lockKey: func(context.Context, querier, string) error { return nil },
+	size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+	lockKeys: func(context.Context, querier, ...string) error { return nil },
 	isDuplicate: func(err error) bool {
 		e, ok := errors.AsType[*sqlite.Error](err)
 		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
@@ -89,8 +99,16 @@ var sqliteDialect = dialect{
 	isTransient: func(error) bool { return false },
 }
 
-// IsUnavailable reports whether an error says that the database does not answer, or not
-// now, rather than what it thinks of a statement.
+// forUpdateOf is forUpdate for the rows of one of several tables.
+func (d dialect) forUpdateOf(table string) string {
+	if d.forUpdate == "" {
+		return ""
+	}
+	return d.forUpdate + " OF " + table
+}
+
+// IsUnavailable reports whether an error says that the database does not answer, not
+// now, or has no space, rather than what it thinks of a statement.
 func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
@@ -98,12 +116,22 @@ func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
+	if IsFull(err) {
+		return true
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	code := pgCode(err)
-	// Shutting down, starting, too many connections, a transaction that stood still, connection lost.
-	return strings.HasPrefix(code, "57P") || code == "53300" || code == "25P03" || strings.HasPrefix(code, "08")
+	// Shutting down, starting; a full disk, no memory, too many connections; a transaction that stood still; connection lost.
+	return strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "53") || code == "25P03" || strings.HasPrefix(code, "08")
+}
+
+// IsFull reports whether an error says that the embedded database has no space left on
+// its disk.
+func IsFull(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code() == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE)
 }
 
 func pgCode(err error) string {
@@ -124,7 +152,7 @@ func dialectFor(url string) dialect {
 // before it is answered: synchronous=FULL, with group commit to pay for it.
 func sqliteDSN(path string, readOnly bool) string {
 	dsn := "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)" +
-		"&_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=temp_store(memory)"
+		"&_pragma=auto_vacuum(incremental)&_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=temp_store(memory)"
 	if readOnly {
 		dsn += "&_pragma=query_only(1)"
 	}

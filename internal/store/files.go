@@ -4,7 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"math"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
@@ -12,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // FileStores is the database as the files see it.
@@ -23,22 +25,6 @@ func (db *DB) FileStores() files.Stores {
 func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT plan FROM teams WHERE id = $1`, team).Scan(&plan)
 	return plan, db.asFault(err, "team")
-}
-
-// StorageLeft is how many more bytes the team's plan lets it keep.
-func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
-	var plan credits.Plan
-	var used int64
-	err := db.q.QueryRowContext(ctx, `
-		SELECT t.plan, COALESCE(s.bytes, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).Scan(&plan, &used)
-	if err != nil {
-		return 0, db.asFault(err, "team")
-	}
-	terms := db.catalog.TermsOf(plan)
-	if terms.StorageBytes == 0 {
-		return math.MaxInt64, nil
-	}
-	return terms.StorageBytes - used, nil
 }
 
 // Reserve counts an upload against the quota. The check and the count are one
@@ -64,18 +50,6 @@ func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) err
 	})
 }
 
-// addStorage counts bytes, if they fit under limit (0: any number does).
-func (db *DB) addStorage(ctx context.Context, team ids.Team, size, limit int64) (fits bool, err error) {
-	_, err = db.changed(ctx, `INSERT INTO storage (team_id, bytes) VALUES ($1, 0) ON CONFLICT (team_id) DO NOTHING`, team)
-	if err != nil {
-		return false, err
-	}
-	n, err := db.changed(ctx, `
-		UPDATE storage SET bytes = bytes + $1
-		WHERE team_id = $2 AND (CAST($3 AS BIGINT) = 0 OR bytes + $1 <= $3)`, size, team, limit)
-	return n == 1, err
-}
-
 const reservation = `SELECT key, team_id, id, name, content_type, size, created_by, created_at, expires_at FROM reservations WHERE `
 
 func scanReservation(row scanner, r *files.Reservation) error {
@@ -85,17 +59,25 @@ func scanReservation(row scanner, r *files.Reservation) error {
 	return err
 }
 
+// stillMayUpload is whether whoever was allowed an upload, in a row of this table, may
+// still upload.
+func stillMayUpload(table string) string {
+	return `EXISTS (
+		SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id
+		WHERE m.team_id = ` + table + `.team_id AND m.user_id = ` + table + `.created_by AND m.role <> 'viewer' AND u.disabled_at IS NULL)`
+}
+
 // Begin claims a reservation for bytes that are arriving.
 func (db *DB) Begin(ctx context.Context, key string, now, until time.Time) (r files.Reservation, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE reservations SET busy_until = $1 WHERE key = $2 AND expires_at > $3 AND busy_until <= $3`,
+			UPDATE reservations SET busy_until = $1 WHERE key = $2 AND expires_at > $3 AND busy_until <= $3 AND `+stillMayUpload("reservations"),
 			micros(until), key, micros(now))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return fault.Conflict("this address has been used, is being used, or has expired: ask for another one").WithCode("upload_closed")
+			return fault.Conflict("this address has been used, is being used, or has expired, or who asked for it may not upload any more: ask for another one").WithCode("upload_closed")
 		}
 		return scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1`, key), &r)
 	})
@@ -114,9 +96,11 @@ func (db *DB) ResetUploads(ctx context.Context) error {
 	return err
 }
 
-// Keep turns a reservation into a file; what it counts stays counted.
+// Keep turns a reservation into a file; what it counts stays counted. A reservation of
+// somebody who may not upload any more ends.
 func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time) error {
-	return db.inTx(ctx, func(tx *DB) error {
+	ended := false
+	err := db.inTx(ctx, func(tx *DB) error {
 		var r files.Reservation
 		err := scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1 `+tx.dialect.forUpdate, key), &r)
 		if err = tx.asFault(err, "upload"); fault.Is(err, fault.KindNotFound) {
@@ -125,11 +109,19 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.changed(ctx, `DELETE FROM reservations WHERE key = $1`, key); err != nil {
+		n, err := tx.changed(ctx, `DELETE FROM reservations WHERE key = $1 AND `+stillMayUpload("reservations"), key)
+		if ended = n == 0; err != nil {
 			return err
+		}
+		if ended {
+			return tx.Drop(ctx, key)
 		}
 		return tx.keepFile(ctx, r, b, now)
 	})
+	if err == nil && ended {
+		err = fault.NotFound("who was allowed this upload may not upload any more")
+	}
+	return err
 }
 
 // keepFile adds the rows of an upload that has arrived.
@@ -170,10 +162,21 @@ func (db *DB) Drop(ctx context.Context, key string) error {
 	})
 }
 
-// Reservations are a team's open ones.
-func (db *DB) Reservations(ctx context.Context, team ids.Team) ([]files.Reservation, error) {
+// NewestReservations are a team's newest open ones, the newest first.
+func (db *DB) NewestReservations(ctx context.Context, team ids.Team, limit int) ([]files.Reservation, error) {
 	return all(ctx, db, func(r *sql.Rows, v *files.Reservation) error { return scanReservation(r, v) },
-		reservation+`team_id = $1 AND busy_until = 0`, team)
+		reservation+`team_id = $1 AND busy_until = 0 ORDER BY id DESC LIMIT $2 + 0`, team, limit)
+}
+
+// ReservationsOf are those of the keys that are open ones.
+func (db *DB) ReservationsOf(ctx context.Context, keys []string) (list []files.Reservation, err error) {
+	err = inChunks(keys, func(some []string) error {
+		found, err := all(ctx, db, func(r *sql.Rows, v *files.Reservation) error { return scanReservation(r, v) },
+			reservation+`busy_until = 0 AND key IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+		list = append(list, found...)
+		return err
+	})
+	return list, err
 }
 
 // ExpiredReservations are those whose time was over by then, and into which
@@ -202,15 +205,31 @@ func scanFile(row scanner, f *files.File) error {
 }
 
 // Files lists a team's files, uploads first, each kind newest first.
-func (db *DB) Files(ctx context.Context, team ids.Team, after files.Place, limit int) ([]files.File, error) {
+func (db *DB) Files(ctx context.Context, team ids.Team, only files.Filter, after files.Place, limit int) ([]files.File, error) {
 	rank := 0
 	if after.ID != "" && after.Source == files.FromRun {
 		rank = 1
 	}
+	where, args := `(f.rank > $2 OR (f.rank = $2 AND f.id < $3)) `, []any{team, rank, orAfterAll(db, after.ID), limit}
+	if only.Source != "" {
+		args = append(args, only.Source)
+		where += fmt.Sprintf(`AND f.source = $%d `, len(args))
+	}
+	if len(only.Keys) > 0 {
+		marks := make([]string, len(only.Keys))
+		for i, key := range only.Keys {
+			args = append(args, key)
+			marks[i] = fmt.Sprint("$", len(args))
+		}
+		where += `AND f.key IN (` + strings.Join(marks, ", ") + `) `
+	}
+	if only.Directory != nil {
+		where += map[bool]string{true: `AND b.data_key <> '' `, false: `AND b.data_key = '' `}[*only.Directory]
+	}
 	return all(ctx, db, func(r *sql.Rows, f *files.File) error {
 		f.Team = team
 		return scanFile(r, f)
-	}, file+`(f.rank > $2 OR (f.rank = $2 AND f.id < $3)) ORDER BY f.rank, f.id DESC LIMIT $4 + 0`, team, rank, orAfterAll(db, after.ID), limit)
+	}, file+where+`ORDER BY f.rank, f.id DESC LIMIT $4 + 0`, args...)
 }
 
 // File is one file of a team.
@@ -271,16 +290,46 @@ func (db *DB) PendingDeletes(ctx context.Context, after string, limit int) ([]st
 		`SELECT key FROM doomed_blobs WHERE key > $1 ORDER BY key LIMIT $2 + 0`, after, limit)
 }
 
+// ToBeDeleted reports whether the last row that pointed to bytes is gone.
+func (db *DB) ToBeDeleted(ctx context.Context, key string) (yes bool, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM doomed_blobs WHERE key = $1)`, key).Scan(&yes)
+	return yes, err
+}
+
 // ForgetDelete forgets bytes that are deleted.
 func (db *DB) ForgetDelete(ctx context.Context, key string) error {
 	_, err := db.changed(ctx, `DELETE FROM doomed_blobs WHERE key = $1`, key)
 	return err
 }
 
-// NewestBlobs are up to limit blobs that have arrived, the newest first.
-func (db *DB) NewestBlobs(ctx context.Context, limit int) ([]string, error) {
-	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
-		`SELECT key FROM blobs WHERE sha256 <> '' ORDER BY created_at DESC LIMIT $1 + 0`, limit)
+// RecordedObject is what is recorded of the bytes of files.
+func (db *DB) RecordedObject(ctx context.Context, key string) (o runs.Recorded, err error) {
+	err = scanRecorded(db.q.QueryRowContext(ctx, recorded+`key = $1`, key), &o)
+	return o, db.asFault(err, "object")
+}
+
+// NewestObjects are up to limit objects whose hash is known, the newest first.
+func (db *DB) NewestObjects(ctx context.Context, limit int) ([]runs.Recorded, error) {
+	return all(ctx, db, func(r *sql.Rows, o *runs.Recorded) error { return scanRecorded(r, o) },
+		recorded+`sha256 <> '' ORDER BY created_at DESC LIMIT $1 + 0`, limit)
+}
+
+const recorded = `SELECT key, team_id, size, sha256, mark, rejected_mark FROM blobs WHERE `
+
+func scanRecorded(row scanner, o *runs.Recorded) error {
+	return row.Scan(&o.Key, &o.Team, &o.Size, &o.SHA256, &o.Mark, &o.RejectedMark)
+}
+
+// RenewMark records that the object with this hash has the mark.
+func (db *DB) RenewMark(ctx context.Context, key, sha256, mark string) error {
+	_, err := db.changed(ctx, `UPDATE blobs SET mark = $1, rejected_mark = '' WHERE key = $2 AND sha256 = $3`, mark, key, sha256)
+	return err
+}
+
+// RejectMark records that the object with this mark does not have this hash.
+func (db *DB) RejectMark(ctx context.Context, key, sha256, mark string) error {
+	_, err := db.changed(ctx, `UPDATE blobs SET rejected_mark = $1 WHERE key = $2 AND sha256 = $3`, mark, key, sha256)
+	return err
 }
 
 // Unhashed are blobs whose hash nobody has taken yet.

@@ -75,10 +75,11 @@ func (db *DB) LargeUpload(ctx context.Context, team ids.Team, id string) (u file
 // days, and each note is on disk before a part is taken.
 const touchedAgain = time.Minute
 
-// TouchUpload notes that something happens to an open upload.
+// TouchUpload notes that something happens to an open upload. One of somebody who may not
+// upload any more is fault.KindNotFound.
 func (db *DB) TouchUpload(ctx context.Context, key string, now time.Time) (u files.LargeUpload, err error) {
 	ctx = audit.Without(ctx)
-	err = scanLargeUpload(db.q.QueryRowContext(ctx, largeUpload+`key = $1 AND NOT done`, key), &u)
+	err = scanLargeUpload(db.q.QueryRowContext(ctx, largeUpload+`key = $1 AND NOT done AND `+stillMayUpload("large_uploads"), key), &u)
 	if err != nil || now.Sub(u.TouchedAt) < touchedAgain {
 		return u, db.asFault(err, "upload")
 	}

@@ -37,7 +37,7 @@ func TestSharedBytesGoWithTheirLastFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := db.Files(ctx, team, files.Place{}, 10)
+		list, err := db.Files(ctx, team, files.Filter{}, files.Place{}, 10)
 		if err != nil || len(list) != 2 || list[0].Source != files.FromUpload {
 			t.Fatalf("%+v, %v", list, err)
 		}

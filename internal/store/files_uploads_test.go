@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,12 +99,12 @@ func TestAnAddressTakesOneUploadAtATime(t *testing.T) {
 		must(t, db.Abandon(ctx, r.Key))
 		must(t, begin(august.Add(11*time.Second)))
 		must(t, db.ResetUploads(ctx))
-		if open, err := db.Reservations(ctx, team); err != nil || len(open) != 1 || open[0] != r {
+		if open, err := db.ReservationsOf(ctx, []string{r.Key}); err != nil || len(open) != 1 || open[0] != r {
 			t.Errorf("%+v, %v", open, err)
 		}
 		refused(t, "when its time is over", begin(r.ExpiresAt), fault.KindConflict, "upload_closed")
 		must(t, begin(r.ExpiresAt.Add(-time.Microsecond)))
-		if open, err := db.Reservations(ctx, team); err != nil || len(open) != 0 {
+		if open, err := db.ReservationsOf(ctx, []string{r.Key}); err != nil || len(open) != 0 {
 			t.Errorf("one that arrives is open: %+v, %v", open, err)
 		}
 		must(t, db.Keep(ctx, r.Key, files.Blob{Key: r.Key, Size: 10, SHA256: "s", Mark: "m"}, august))
@@ -117,6 +118,28 @@ func TestAnAddressTakesOneUploadAtATime(t *testing.T) {
 			second(db.File(ctx, other, files.FromUpload, r.Key)), second(db.File(ctx, team, files.FromRun, r.Key)), second(db.DeleteFile(ctx, other, r.Key)),
 		} {
 			refused(t, "another team, or as an output", err, fault.KindNotFound, "")
+		}
+	})
+}
+
+func TestNewestReservationsAreTheTeamsOpenOnes(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, owner := newTeam(t, db)
+		other, stranger := newTeam(t, db)
+		var list []files.Reservation
+		for _, key := range []string{"d", "a", "c", "b"} {
+			list = append(list, reserved(t, db, team, owner, key))
+		}
+		reserved(t, db, other, stranger, "e")
+		must(t, second(db.Begin(ctx, "c", august, august.Add(time.Second))))
+		want := []files.Reservation{list[3], list[1], list[0]}
+		for limit := 1; limit <= 4; limit++ {
+			got, err := db.NewestReservations(ctx, team, limit)
+			if err != nil || !slices.Equal(got, want[:min(limit, 3)]) {
+				t.Errorf("%d: %+v, %v", limit, got, err)
+			}
 		}
 	})
 }

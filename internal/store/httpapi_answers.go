@@ -2,10 +2,14 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 )
 
 // answerLife is how long a repeated request gets its first answer again.
@@ -35,17 +39,41 @@ func (db *DB) record(ctx context.Context, r *access.IdempotencyRecord, now time.
 	if r == nil {
 		return nil
 	}
-	_, err := db.q.ExecContext(ctx, `DELETE FROM answers WHERE scope = $1 AND key = $2 AND created_at <= $3`,
-		r.Scope, r.IdempotencyKey.Key, micros(now.Add(-answerLife)))
-	if err != nil {
+	if _, err := db.deleteAnswers(ctx, `scope = $1 AND key = $2 AND created_at <= $3`, r.Scope, r.IdempotencyKey.Key, micros(now.Add(-answerLife))); err != nil {
 		return err
 	}
-	_, err = db.q.ExecContext(ctx, `
-		INSERT INTO answers (scope, key, fingerprint, status, sealed, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`,
-		r.Scope, r.IdempotencyKey.Key, r.Fingerprint, r.Status, db.sealer.seal(answerPlace(r.IdempotencyKey), r.Answer), micros(now))
+	sealed := db.sealer.seal(answerPlace(r.IdempotencyKey), r.Answer)
+	_, err := db.q.ExecContext(ctx, `
+		INSERT INTO answers (scope, key, team_id, fingerprint, status, sealed, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		r.Scope, r.IdempotencyKey.Key, r.Team, r.Fingerprint, r.Status, sealed, micros(now))
 	if err = db.asFault(err, "request"); fault.Is(err, fault.KindConflict) {
 		return fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress").WithCause(err)
 	}
-	return err
+	if err != nil || r.Team == "" {
+		return err
+	}
+	return db.countDefinitions(ctx, r.Team, int64(len(sealed)))
+}
+
+// deleteAnswers deletes some, which take no storage any more.
+func (db *DB) deleteAnswers(ctx context.Context, where string, args ...any) (n int, err error) {
+	type row struct {
+		team ids.Team
+		size int64
+	}
+	list, err := all(ctx, db, func(r *sql.Rows, a *row) error { return r.Scan((*string)(&a.team), &a.size) },
+		`DELETE FROM answers WHERE `+where+` RETURNING team_id, octet_length(sealed)`, args...)
+	freed := map[ids.Team]int64{}
+	for _, a := range list {
+		if a.team != "" {
+			freed[a.team] += a.size
+		}
+	}
+	for _, team := range slices.Sorted(maps.Keys(freed)) {
+		if err == nil {
+			err = db.countDefinitions(ctx, team, -freed[team])
+		}
+	}
+	return len(list), err
 }

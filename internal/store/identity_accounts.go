@@ -78,7 +78,7 @@ func (db *DB) followInvitation(ctx context.Context, a builtin.NewAccount) error 
 		return fault.NotFound("no such invitation")
 	}
 	// Their own team is the one they joined first.
-	if err := db.AcceptInvitation(ctx, inv, a.ID, a.CreatedAt.Add(time.Microsecond)); err != nil {
+	if err := db.AcceptInvitation(ctx, inv, a.ID, "", a.CreatedAt.Add(time.Microsecond)); err != nil {
 		return fault.NotFound("no such invitation").WithCause(err)
 	}
 	return nil
@@ -159,8 +159,8 @@ func (db *DB) endAccessOf(ctx context.Context, email string) error {
 func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
 	actor(ctx, s.User)
 	_, err := db.changed(ctx, `
-		INSERT INTO sessions (id, user_id, secret_hash, origin, user_agent, address, created_at, last_seen_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		INSERT INTO sessions (id, user_id, secret_hash, origin, user_agent, address, created_at, last_seen_at, expires_at, active_team)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT active_team FROM users WHERE id = $2))`,
 		s.ID, s.User, s.SecretHash, s.Origin, s.UserAgent, s.Address,
 		micros(s.CreatedAt), micros(s.LastSeenAt), micros(s.ExpiresAt))
 	return err

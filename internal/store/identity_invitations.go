@@ -151,9 +151,10 @@ func (db *DB) PendingInvitations(ctx context.Context, team ids.Team, now time.Ti
 		invitation+`i.team_id = $1 AND i.ended_as = '' AND i.expires_at > $2 ORDER BY i.id DESC`, team, micros(now))
 }
 
-// AcceptInvitation makes the user a member if the invitation is still open.
-// Following the link in the mail proves that the address is theirs.
-func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
+// AcceptInvitation makes the user a member if the invitation is still open, and the
+// team the active one of their session and of those to come. Following the link in
+// the mail proves that the address is theirs.
+func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, session ids.Session, now time.Time) error {
 	inTeam(ctx, inv.Team.ID)
 	audit.On(ctx, user)
 	return db.inTx(ctx, func(tx *DB) error {
@@ -170,7 +171,13 @@ func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, use
 			INSERT INTO memberships (team_id, user_id, role, joined_at)
 			SELECT team_id, $1, role, CAST($2 AS BIGINT) FROM invitations WHERE id = $3
 			ON CONFLICT (team_id, user_id) DO NOTHING`, user, micros(now), inv.ID)
-		if err != nil || !inv.Proves {
+		if err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `UPDATE sessions SET active_team = $1 WHERE id = $2`, inv.Team.ID, session); err != nil {
+			return err
+		}
+		if err := tx.beginIn(ctx, user, inv.Team.ID); err != nil || !inv.Proves {
 			return err
 		}
 		return tx.markVerified(ctx, user, now)

@@ -120,7 +120,19 @@ func (db *DB) addOwners(ctx context.Context, list []TeamSummary) error {
 
 // ActivateTeam makes a team the session's choice.
 func (db *DB) ActivateTeam(ctx context.Context, session ids.Session, team ids.Team) error {
-	_, err := db.changed(ctx, `UPDATE sessions SET active_team = $1 WHERE id = $2`, team, session)
+	return db.inTx(ctx, func(tx *DB) error {
+		var user ids.User
+		err := tx.q.QueryRowContext(ctx, `UPDATE sessions SET active_team = $1 WHERE id = $2 RETURNING user_id`, team, session).Scan((*string)(&user))
+		if err != nil {
+			return tx.asFault(err, "session")
+		}
+		return tx.beginIn(ctx, user, team)
+	})
+}
+
+// beginIn has somebody's next sessions begin in a team.
+func (db *DB) beginIn(ctx context.Context, user ids.User, team ids.Team) error {
+	_, err := db.changed(ctx, `UPDATE users SET active_team = $1 WHERE id = $2`, team, user)
 	return err
 }
 

@@ -29,7 +29,7 @@ func (f postgresFiles) Open(name string) (fs.File, error) {
 }
 
 // Migrate brings the schema of the database up to date and says what it
-// applied. It may be called by several servers at once: PostgreSQL lets them
+// applied. A schema that is newer than this program knows is an error. It may be called by several servers at once: PostgreSQL lets them
 // take turns, and a SQLite file belongs to one server.
 func Migrate(ctx context.Context, url string) (applied []string, err error) {
 	pool, err := migrationPool(url)
@@ -48,8 +48,15 @@ func Migrate(ctx context.Context, url string) (applied []string, err error) {
 	for _, r := range results {
 		applied = append(applied, r.Source.Path)
 	}
-	return applied, nil
+	var have int64
+	if err := pool.QueryRowContext(ctx, schemaVersion).Scan(&have); err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return applied, notNewer(have)
 }
+
+// schemaVersion asks for the last migration that was applied.
+const schemaVersion = `SELECT COALESCE(MAX(version_id), 0) FROM schema_versions WHERE is_applied`
 
 func migrationPool(url string) (*sql.DB, error) {
 	d := dialectFor(url)
@@ -91,16 +98,23 @@ func (db *DB) checkSchema(ctx context.Context) error {
 		return err
 	}
 	var have int64
-	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM schema_versions WHERE is_applied`).Scan(&have)
+	err = db.q.QueryRowContext(ctx, schemaVersion).Scan(&have)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the database has no schema yet (run `millrace migrate`): %w", err)
 	case have < want:
 		return fmt.Errorf("the database is at schema version %d, this program needs %d: run `millrace migrate`", have, want)
-	case have > want:
+	}
+	return notNewer(have)
+}
+
+// notNewer refuses a schema of a later program.
+func notNewer(have int64) error {
+	want, err := latestVersion()
+	if err == nil && have > want {
 		return fmt.Errorf("the database is at schema version %d, newer than this program knows (%d): use a newer millrace", have, want)
 	}
-	return nil
+	return err
 }
 
 func latestVersion() (int64, error) {

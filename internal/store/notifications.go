@@ -35,12 +35,14 @@ func (db *DB) Notifications(ctx context.Context, team ids.Team, user ids.User, u
 		user, team, before, unread, limit)
 }
 
-const notificationRow = `SELECT n.id, n.user_id, n.team_id, n.topic, n.type, n.title, n.text, n.path, n.created_at, n.read_at FROM notifications n `
+const notificationRow = `
+	SELECT n.id, n.user_id, n.team_id, t.name, n.topic, n.type, n.title, n.text, n.path, n.created_at, n.read_at
+	FROM notifications n JOIN teams t ON t.id = n.team_id `
 
 func scanNotification(r *sql.Rows, n *notifications.Notification) error {
 	var created int64
 	var read sql.NullInt64
-	err := r.Scan(&n.ID, (*string)(&n.User), (*string)(&n.Team), (*string)(&n.Topic), &n.Type, &n.Title, &n.Text, &n.Path, &created, &read)
+	err := r.Scan(&n.ID, (*string)(&n.User), (*string)(&n.Team), &n.TeamName, (*string)(&n.Topic), &n.Type, &n.Title, &n.Text, &n.Path, &created, &read)
 	n.CreatedAt, n.ReadAt = fromMicros(created), fromNull(read)
 	return err
 }
@@ -150,7 +152,11 @@ func (db *DB) notify(ctx context.Context, n notifications.Notification, admins b
 
 // notifyOfBudget tells owners and admins, and the person whose budget it is.
 func (db *DB) notifyOfBudget(ctx context.Context, team ids.Team, b billing.Budget, percent int, now time.Time) error {
-	l := billing.AlertMail(b, team, percent)
+	var name string
+	if err := db.q.QueryRowContext(ctx, `SELECT name FROM teams WHERE id = $1`, team).Scan(&name); err != nil {
+		return err
+	}
+	l := billing.AlertMail(b, team, name, percent)
 	n := notifications.Notification{Team: team, Topic: notifications.Budgets, Type: "budget.alert", Title: l.Subject, Text: l.Text, Path: "/billing", CreatedAt: now}
 	if b.Scope == billing.UserBudget {
 		n.User = ids.User(b.Subject)

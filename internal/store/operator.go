@@ -161,7 +161,7 @@ func (db *DB) queuedTeams(ctx context.Context) (map[ids.Team]queuedTeam, error) 
 
 // StorageOfAll is what is kept for all teams.
 func (db *DB) StorageOfAll(ctx context.Context) (s operator.Storage, err error) {
-	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(CAST(SUM(bytes) AS BIGINT), 0), (SELECT COUNT(*) FROM doomed_blobs), (`+db.dialect.size+`) FROM storage`).
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(CAST(SUM(`+storedBytes+`) AS BIGINT), 0), (SELECT COUNT(*) FROM doomed_blobs), (`+db.dialect.size+`) FROM storage s`).
 		Scan(&s.Bytes, &s.PendingDelete, &s.Database)
 	return s, err
 }
@@ -192,7 +192,7 @@ func (db *DB) TeamsAfter(ctx context.Context, after ids.Team, limit int, now tim
 		return err
 	}, `
 		SELECT t.id, t.name, t.plan, t.created_at, t.suspended_at, `+peopleOf+`,
-			COALESCE(s.bytes, 0), COALESCE(b.period = $3, FALSE), CASE WHEN b.period = $3 THEN b.spent ELSE 0 END,
+			COALESCE(`+storedBytes+`, 0), COALESCE(b.period = $3, FALSE), CASE WHEN b.period = $3 THEN b.spent ELSE 0 END,
 			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0), t.credits_wait_for <> ''
 		FROM teams t LEFT JOIN storage s ON s.team_id = t.id LEFT JOIN balances b ON b.team_id = t.id
 		WHERE t.id > $1 AND t.closed_at IS NULL ORDER BY t.id LIMIT $2 + 0`, after, limit, micros(month))

@@ -133,8 +133,13 @@ func TestTheOperatorEndsARunOfAnyTeam(t *testing.T) {
 			t.Errorf("%+v, %v", open, err)
 		}
 		// Taken from its worker, and put back: what the worker says no longer counts.
-		fence, err := db.SeizeRun(ctx, running.ID, "operator", august.Add(time.Minute))
+		task := runs.Attempt{Node: "a", Number: 1, Fence: "1-task", Host: "here", State: runs.AttemptStarted, StartedAt: august}
+		must(t, db.Advance(ctx, running.ID, running.Fence, runs.Step{Attempts: []runs.Attempt{task}}, august))
+		fence, err := db.SeizeRun(ctx, running.ID, "operator", august, august.Add(time.Minute))
 		must(t, err)
+		if wanted, err := db.LiveFences(ctx, "here"); err != nil || len(wanted) != 0 {
+			t.Errorf("its tasks are wanted: %v, %v", wanted, err)
+		}
 		if err := db.Advance(ctx, running.ID, running.Fence, runs.Step{}, august); err == nil {
 			t.Error("its worker goes on")
 		}
@@ -145,7 +150,7 @@ func TestTheOperatorEndsARunOfAnyTeam(t *testing.T) {
 		if r, err := db.Run(ctx, team, running.ID); err != nil || r.Status != lifecycle.Queued || r.Losses != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		_, err = db.SeizeRun(ctx, running.ID, "operator", august.Add(time.Minute))
+		_, err = db.SeizeRun(ctx, running.ID, "operator", august, august.Add(time.Minute))
 		refused(t, "seizing one that is queued", err, fault.KindNotFound, "")
 		w := newWatched(t, db)
 		id := w.begin(t)

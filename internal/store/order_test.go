@@ -54,7 +54,7 @@ func listsAreWhole(t *testing.T, db *DB) {
 			return string(l[0].ID), string(l[0].ID), err
 		}},
 		"files": {sent, func(before string) (string, string, error) {
-			l, err := db.Files(t.Context(), team, files.Place{ID: before}, 1)
+			l, err := db.Files(t.Context(), team, files.Filter{}, files.Place{ID: before}, 1)
 			if len(l) == 0 {
 				return "", "", err
 			}

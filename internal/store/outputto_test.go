@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/outputcopy"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
@@ -32,6 +34,34 @@ func copying(t *testing.T, db *DB, team ids.Team, as lifecycle.Status) ids.Run {
 		t.Fatal(err)
 	}
 	return r.ID
+}
+
+// A team whose buckets are slow has some copies under way and no more, so that another
+// team's outputs are copied.
+func TestTeamsTakeTurnsWithTheirCopies(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		slow, _ := newTeam(t, db)
+		other, _ := newTeam(t, db)
+		at := func(s int) time.Time { return august.Add(time.Duration(s) * time.Second) }
+		for range outputcopy.TeamAtOnce + 2 {
+			copying(t, db, slow, lifecycle.Completed)
+			_, err := db.changed(t.Context(), `UPDATE output_copies SET next_at = $1`, micros(at(10))) // not before all are there
+			must(t, err)
+		}
+		id := copying(t, db, other, lifecycle.Completed)
+		claimed := map[ids.Team]int{}
+		for i := range 10 {
+			c, err := db.ClaimOutputCopy(t.Context(), fmt.Sprint(i), at(11), at(60))
+			must(t, err)
+			if claimed[c.Team]++; c.Team == other && c.Run != id {
+				t.Errorf("%+v", c)
+			}
+		}
+		if claimed[slow] != outputcopy.TeamAtOnce || claimed[other] != 1 {
+			t.Errorf("%d and %d copies are under way", claimed[slow], claimed[other])
+		}
+	})
 }
 
 func TestACopyIsOneProcessesAtATime(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -47,7 +46,7 @@ const (
 	checkNext    = 2
 )
 
-var errRotating = errors.New("the secret key is being changed, and not everything is sealed with the new one yet: run `millrace admin rotate-key` again, with the same keys, to finish it")
+var errRotating = errors.New("a change of the secret key was not finished, and not everything is sealed with one key: run `millrace admin rotate-key` again, with the same keys, to finish it, or with --undo to go back to the old key")
 
 // mustNotRotate refuses a database in the middle of a change of its key: what
 // is sealed is sealed with one key or the other.
@@ -74,11 +73,39 @@ func HasKey(ctx context.Context, url string) (bool, error) {
 	return n > 0, errors.Join(err, db.Close())
 }
 
-// RotateSecretKey seals everything that is sealed with the old key with the new
-// one. No server may run; of one on PostgreSQL it looks for traces. It can be killed at any moment: until it has ended,
-// no server starts, and with the same keys it goes on where it was. A second
-// call with the same keys changes nothing.
-func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Time) (resealed int, err error) {
+// CheckRotation returns an error if the secret key cannot be changed: because it is not
+// the one of the database, or because a server runs. It writes nothing.
+func CheckRotation(ctx context.Context, o Options) (err error) {
+	key, err := newSealer(o.SecretKey)
+	if err != nil {
+		return err
+	}
+	db, err := connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.checkSchema(ctx); err != nil {
+		return err
+	}
+	if err := db.mustNotRotate(ctx); err != nil {
+		return err
+	}
+	current, err := db.secretCheck(ctx, checkCurrent)
+	switch {
+	case err != nil:
+		return fmt.Errorf("this database has no secret key yet: %w", err)
+	case !key.proves(current):
+		return ErrWrongKey
+	}
+	return db.mustBeAlone(ctx)
+}
+
+// RotateSecretKey seals everything with the new key that is sealed with the old
+// one. No server may run; on PostgreSQL it looks for signs of one. It can be killed at any
+// moment: until it has ended, no server starts, and with the same keys it goes on where it
+// was. With the keys exchanged it undoes what it has done. A second call changes nothing.
+func RotateSecretKey(ctx context.Context, o Options, newKey string) (resealed int, err error) {
 	ctx = audit.Without(ctx) // it can be on record only when there is one key again
 	old, err := newSealer(o.SecretKey)
 	if err != nil {
@@ -96,7 +123,7 @@ func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Tim
 	if err := db.checkSchema(ctx); err != nil {
 		return 0, err
 	}
-	done, err := db.beginRotation(ctx, old, next, now)
+	done, err := db.beginRotation(ctx, old, next)
 	if err != nil || done {
 		return 0, err
 	}
@@ -113,9 +140,9 @@ func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Tim
 	return resealed, db.endRotation(ctx, next)
 }
 
-// beginRotation notes which key comes next, once, and reports whether it is the
-// key already.
-func (db *DB) beginRotation(ctx context.Context, old, next *sealer, now time.Time) (done bool, err error) {
+// beginRotation notes which key comes next, unless that is noted, and reports whether it
+// is the key already.
+func (db *DB) beginRotation(ctx context.Context, old, next *sealer) (done bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "secret key"); err != nil {
 			return err
@@ -126,48 +153,58 @@ func (db *DB) beginRotation(ctx context.Context, old, next *sealer, now time.Tim
 		}
 		begun, err := tx.secretCheck(ctx, checkNext)
 		isNew := fault.Is(err, fault.KindNotFound)
-		if err != nil && !isNew {
+		switch {
+		case err != nil && !isNew:
 			return err
-		}
-		if _, err := next.open(checkPlace, current); err == nil && isNew {
+		case isNew && next.proves(current):
 			done = true
 			return nil
-		}
-		if _, err := old.open(checkPlace, current); err != nil {
+		case isNew && !old.proves(current):
 			return errors.New("the old secret key is not the one this database was made with")
-		}
-		if !isNew {
-			if _, err := next.open(checkPlace, begun); err != nil {
-				return errors.New("a change to another new key was begun: finish that one first, with the same new key")
-			}
+		case isNew:
+			return tx.noteNextKey(ctx, next)
+		case old.proves(current) && next.proves(begun), old.proves(begun) && next.proves(current): // forth or back
 			return nil
 		}
-		if err := tx.mustBeAlone(ctx, now); err != nil {
-			return err
-		}
-		random := make([]byte, 16)
-		rand.Read(random)
-		_, err = tx.q.ExecContext(ctx, `INSERT INTO secret_check (id, sealed) VALUES ($1, $2)`, checkNext, next.seal(checkPlace, random))
-		return err
+		return errors.New("a change with other keys was begun: finish or undo that one first, with the same keys")
 	})
 	return done, err
 }
 
+func (db *DB) noteNextKey(ctx context.Context, next *sealer) error {
+	if err := db.mustBeAlone(ctx); err != nil {
+		return err
+	}
+	random := make([]byte, 16)
+	rand.Read(random)
+	_, err := db.q.ExecContext(ctx, `INSERT INTO secret_check (id, sealed) VALUES ($1, $2)`, checkNext, next.seal(checkPlace, random))
+	return err
+}
+
+// proves reports whether a check was made with this key.
+func (s *sealer) proves(check []byte) bool {
+	_, err := s.open(checkPlace, check)
+	return err == nil
+}
+
 // mustBeAlone refuses while a server reports that it is there: it would go on
-// sealing with the old key.
-func (db *DB) mustBeAlone(ctx context.Context, now time.Time) error {
+// sealing with the old key. Each worker reports itself; where none runs tasks, one of the
+// servers does the chores.
+func (db *DB) mustBeAlone(ctx context.Context) error {
 	if db.writer != nil { // a SQLite file belongs to whoever has locked its folder
 		return nil
 	}
-	var host string
-	err := db.q.QueryRowContext(ctx, `SELECT host FROM workers WHERE seen_at > $1 LIMIT 1`, micros(now.Add(-present))).Scan(&host)
-	if err = db.asFault(err, "worker"); fault.Is(err, fault.KindNotFound) {
+	var who string
+	now := db.Now()
+	err := db.q.QueryRowContext(ctx, `SELECT host FROM workers WHERE seen_at > $1 UNION ALL SELECT owner FROM upkeep_lease WHERE until > $2 LIMIT 1`,
+		micros(now.Add(-present)), micros(now)).Scan(&who)
+	if err = db.asFault(err, "server"); fault.Is(err, fault.KindNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("a server on %s was there a moment ago: stop all servers and workers first, and try again a minute later", host)
+	return fmt.Errorf("a server on %s was there a moment ago: stop all servers and workers first, and try again a minute later", who)
 }
 
 func (db *DB) secretCheck(ctx context.Context, id int) (sealed []byte, err error) {
@@ -267,18 +304,18 @@ func (db *DB) resealOne(ctx context.Context, c sealedColumn, r sealedRow, old, n
 	return 1, err
 }
 
-// endRotation makes the next key the key.
+// endRotation makes the next key the key. If that is the one it was before, the change is
+// undone.
 func (db *DB) endRotation(ctx context.Context, next *sealer) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		sealed, err := tx.secretCheck(ctx, checkNext)
+		begun, err := tx.secretCheck(ctx, checkNext)
 		if err != nil {
 			return err
 		}
-		if _, err := next.open(checkPlace, sealed); err != nil {
-			return err
-		}
-		if _, err := tx.changed(ctx, `UPDATE secret_check SET sealed = $1 WHERE id = $2`, sealed, checkCurrent); err != nil {
-			return err
+		if next.proves(begun) {
+			if _, err := tx.changed(ctx, `UPDATE secret_check SET sealed = $1 WHERE id = $2`, begun, checkCurrent); err != nil {
+				return err
+			}
 		}
 		_, err = tx.changed(ctx, `DELETE FROM secret_check WHERE id = $1`, checkNext)
 		return err

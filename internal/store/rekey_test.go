@@ -40,14 +40,14 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := store.Options{URL: url, SecretKey: storetest.SecretKey}
-		if _, err := store.RotateSecretKey(t.Context(), store.Options{URL: url, SecretKey: "not the key of this one"}, anotherKey, now); err == nil {
+		if _, err := store.RotateSecretKey(t.Context(), store.Options{URL: url, SecretKey: "not the key of this one"}, anotherKey); err == nil {
 			t.Error("a wrong old key was taken")
 		}
 		cut := 0
 		for sealed := 0; ; cut++ {
 			ctx := &dying{Context: t.Context()}
 			ctx.left.Store(int64(4 + cut))
-			n, err := store.RotateSecretKey(ctx, old, anotherKey, now)
+			n, err := store.RotateSecretKey(ctx, old, anotherKey)
 			if sealed += n; err == nil {
 				break
 			}
@@ -57,7 +57,7 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 			if _, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: anotherKey}); err == nil && n > 0 {
 				t.Fatal("a server started in the middle with the new key")
 			}
-			if _, err := store.RotateSecretKey(t.Context(), old, "a third key, which is not it", now); err == nil && n > 0 {
+			if _, err := store.RotateSecretKey(t.Context(), old, "a third key, which is not it"); err == nil && n > 0 {
 				t.Fatal("another change was begun in the middle")
 			}
 		}
@@ -67,7 +67,7 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 		if _, err := store.Open(t.Context(), old); err == nil {
 			t.Error("the old key still opens it")
 		}
-		if n, err := store.RotateSecretKey(t.Context(), old, anotherKey, now); n != 0 || err != nil {
+		if n, err := store.RotateSecretKey(t.Context(), old, anotherKey); n != 0 || err != nil {
 			t.Errorf("a second time: %d, %v", n, err)
 		}
 		db, err = store.Open(t.Context(), store.Options{URL: url, SecretKey: anotherKey})
@@ -85,6 +85,74 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 			if err != nil || got[s.Name].Value != "value of "+s.Name {
 				t.Fatalf("%s: %v, %v", s.Name, got, err)
 			}
+		}
+	})
+}
+
+// A change that is killed at any statement can be undone, and an undoing that is killed
+// be undone or finished: then everything opens with one key.
+func TestAKilledChangeOfTheKeyIsUndone(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: storetest.SecretKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, now := person(t, db, "ada@example.org"), time.Now()
+		if _, err := db.PutSecret(t.Context(), a.Team.ID, secrets.Secret{Name: "S", CreatedAt: now, UpdatedAt: now}, "the value", 1000); err != nil {
+			t.Fatal(err)
+		}
+		run := aRun(t, db, a.Team.ID)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// change runs a change until it has begun so many statements, and reports whether
+		// it was killed.
+		change := func(from, to string, statements int) bool {
+			t.Helper()
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			o := store.Options{URL: url, SecretKey: from, Statement: func(string) {
+				if statements--; statements < 0 {
+					kill()
+				}
+			}}
+			_, err := store.RotateSecretKey(ctx, o, to)
+			if err != nil && statements >= 0 {
+				t.Fatal(err)
+			}
+			return err != nil
+		}
+		const all = 1 << 20
+		n := 0
+		for key := storetest.SecretKey; change(key, anotherKey, n); n++ {
+			killed := change(anotherKey, key, n)
+			if n%2 == 0 || !killed { // else it goes on to the new key after all
+				change(anotherKey, key, all)
+			} else {
+				change(key, anotherKey, all)
+				change(anotherKey, key, all)
+			}
+			db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: key})
+			if err != nil {
+				t.Fatalf("after %d statements: %v", n, err)
+			}
+			got, err := db.SecretsOf(t.Context(), run, []string{"S"}, now)
+			if err != nil || got["S"].Value != "the value" {
+				t.Fatalf("after %d statements: %v, %v", n, got, err)
+			}
+			chains, err := db.VerifyAudit(t.Context())
+			for _, c := range chains {
+				if err != nil || c.Problem != "" {
+					t.Errorf("after %d statements: %+v, %v", n, c, err)
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n < 20 {
+			t.Errorf("it was killed %d times", n)
 		}
 	})
 }

@@ -86,6 +86,13 @@ func (db *DB) insertReported(ctx context.Context, team ids.Team, n reported.New,
 	if err != nil {
 		return b, err
 	}
+	size, err := db.runBytes(ctx, r.ID)()
+	if err == nil {
+		err = db.fitDefinitions(ctx, team, size)
+	}
+	if err != nil {
+		return b, err
+	}
 	if told {
 		if err := db.announce(ctx, r, 1, lifecycle.RunStarted, now); err != nil {
 			return b, err

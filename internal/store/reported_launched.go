@@ -60,15 +60,18 @@ func (db *DB) beginLaunched(ctx context.Context, l reported.Launched, now time.T
 	var attempt int
 	err = db.q.QueryRowContext(ctx, `SELECT step, attempt, places FROM reported_runs WHERE run_id = $1`, l.Run).Scan(&step, &attempt, &places)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", true, false, db.newLaunched(ctx, r, l, now)
+		return "", true, false, db.countGrowth(ctx, r.Team, db.runBytes(ctx, l.Run), func() error { return db.newLaunched(ctx, r, l, now) })
 	}
 	if shown = step == l.Step; err != nil || !shown || attempt == l.Attempt {
 		return places, shown, false, err
 	}
-	if more, err = db.deleteLaunched(ctx, l.Run); err != nil || more {
-		return "", true, more, err
-	}
-	return "", true, false, db.newLaunched(ctx, r, l, now)
+	err = db.countGrowth(ctx, r.Team, db.runBytes(ctx, l.Run), func() error {
+		if more, err = db.deleteLaunched(ctx, l.Run); err != nil || more {
+			return err
+		}
+		return db.newLaunched(ctx, r, l, now)
+	})
+	return "", true, more, err
 }
 
 // deleteLaunched deletes some of the picture of an earlier attempt, its tasks first.
@@ -114,7 +117,7 @@ func (db *DB) TakeLaunched(ctx context.Context, l reported.Launched, report repo
 		if r.Seq > maxLaunchedEvents {
 			c.Events = nil
 		}
-		if err := tx.savePicture(ctx, p, c, report); err != nil {
+		if err := tx.countGrowth(ctx, r.Team, tx.runBytes(ctx, l.Run), func() error { return tx.savePicture(ctx, p, c, report) }); err != nil {
 			return err
 		}
 		if _, err := tx.changed(ctx, `UPDATE reported_runs SET places = $1 WHERE run_id = $2`, places, l.Run); err != nil {

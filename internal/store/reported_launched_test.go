@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/pipeline"
@@ -235,6 +236,69 @@ func TestHostileTextsOfALaunchAreStored(t *testing.T) {
 		}
 		if got := w.processes(t, l); strings.ContainsAny(got, "\x00\n\r") {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// What is reported of runs is counted, whether the whole run is reported or a pipeline
+// of one of its steps, and no more when it is gone.
+func TestReportedRunsAreCounted(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		team := w.caller.Team
+		last := counted(t, db, team)
+		check := func(when string, more int) {
+			t.Helper()
+			got := counted(t, db, team)
+			if want := definitionsIn(t, db, team); got != want || more*int(got-last) <= 0 {
+				t.Errorf("%s: %d bytes are counted after %d, and there are %d", when, got, last, want)
+			}
+			last = got
+		}
+		id := w.begin(t)
+		check("a reported run", 1)
+		for _, r := range story() {
+			w.take(t, id, r)
+		}
+		check("what is reported of it", 1)
+		if !w.runOf(t, id).Status.Terminal() {
+			t.Fatal("it has not ended")
+		}
+		must(t, second(db.DeleteRun(ctx, team, id, w.now)))
+		check("without it", -1)
+		l := launching(t, w)
+		check("a run", 1)
+		must(t, third(db.BeginLaunched(ctx, l, w.now)))
+		check("that launches a pipeline", 1)
+		w.takeLaunched(t, l, "here", story()...)
+		check("what that reports", 1)
+		l.Attempt++
+		must(t, third(db.BeginLaunched(ctx, l, w.now)))
+		check("another attempt", -1)
+	})
+}
+
+// A team whose storage is full begins no reported runs, and keeps no more texts of those
+// that it has begun.
+func TestReportsKeepNoTextsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx, w := t.Context(), newWatched(t, db)
+		id := w.begin(t)
+		must(t, second(db.changed(ctx, `UPDATE storage SET bytes = $1, definitions = $2 WHERE team_id = $3`, int64(1)<<50, credits.DefinitionAllowance, w.caller.Team)))
+		for _, r := range story() {
+			w.take(t, id, r)
+		}
+		about, err := db.ReportedRun(ctx, w.caller.Team, id)
+		if err != nil || about.TeamTexts > 1000 || !strings.Contains(about.LeftOut, "storage") {
+			t.Errorf("%d bytes of texts, %q, %v", about.TeamTexts, about.LeftOut, err)
+		}
+		if r := w.runOf(t, id); r.Status != lifecycle.Completed {
+			t.Errorf("it is %s", r.Status)
+		}
+		if _, err := w.Begin(ctx, w.caller, reported.New{Key: "another", Engine: "snakemake", Project: "rna"}); !fault.Is(err, fault.KindPayment) {
+			t.Errorf("another one: %v", err)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func (db *DB) TakeReport(ctx context.Context, team ids.Team, id ids.Run, report 
 		if c.Ending != nil {
 			t.Status, t.Ended = c.Ending.Status, true
 		}
-		return tx.saveReport(ctx, p, c, report, logSize, now)
+		return tx.countGrowth(ctx, team, tx.runBytes(ctx, id), func() error { return tx.saveReport(ctx, p, c, report, logSize, now) })
 	})
 	return t, err
 }
@@ -58,6 +58,13 @@ func (db *DB) picture(ctx context.Context, r runs.Run, report reported.Report) (
 		Scan(&p.Step, &p.Finished, &p.LastSeq, &p.Tasks, &p.Texts, &p.LeftOut, &edges, &logSize, &p.TeamTexts)
 	if err != nil {
 		return p, 0, db.asFault(err, "reported run")
+	}
+	if r.Team != "" {
+		left, err := db.definitionsLeft(ctx, r.Team)
+		if err != nil {
+			return p, 0, err
+		}
+		p.TeamTexts = max(p.TeamTexts, reported.MaxTeamTexts-left)
 	}
 	var list [][2]string
 	if err := json.Unmarshal([]byte(edges), &list); err != nil {

@@ -77,7 +77,7 @@ func (w *watched) seen(t *testing.T, id ids.Run) string {
 	}
 	var b strings.Builder
 	fmt.Fprintln(&b, r.Status, r.ErrorCode, r.ErrorMessage, r.Progress, r.DoneNodes, r.TotalNodes, r.CreditsUsed, string(r.Definition))
-	service := runs.NewService(runs.Options{Store: w.db, Details: w.db, Shards: w.db, Reported: reported.Tasks{Store: w.db}, Objects: everyObject{}, Now: func() time.Time { return w.now }})
+	service := runs.NewService(runs.Options{Store: w.db, Details: w.db, Shards: w.db, Reported: reported.Tasks{Store: w.db}, Objects: everyObject{}, Verifier: runs.NewVerifier(everyObject{}, w.db), Now: func() time.Time { return w.now }})
 	reader := w.caller
 	reader.Scopes = nil
 	for _, n := range nodes {
@@ -303,7 +303,7 @@ func TestWorkersLeaveReportedRunsAlone(t *testing.T) {
 		if err != nil || len(taken) > 0 {
 			t.Fatal(taken, err)
 		}
-		if _, err := db.SeizeRun(t.Context(), id, "operator", w.now); !fault.Is(err, fault.KindNotFound) {
+		if _, err := db.SeizeRun(t.Context(), id, "operator", w.now, w.now); !fault.Is(err, fault.KindNotFound) {
 			t.Error(err)
 		}
 		status, err := db.CancelRun(t.Context(), w.caller.Team, id, runs.Starter{Name: "Ada"}, w.now)

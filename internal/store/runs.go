@@ -25,10 +25,10 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 	audit.On(ctx, r.ID)
 	inTeam(ctx, r.Team)
 	return db.inTx(ctx, func(tx *DB) error {
-		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
+		if err := tx.mayRun(ctx, r); err != nil {
 			return err
 		}
-		if err := tx.mayRun(ctx, r); err != nil {
+		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
 			return err
 		}
 		if r.For != "" {
@@ -36,7 +36,13 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 				return err
 			}
 		}
-		return tx.acceptRun(ctx, r, hold)
+		if err := tx.noteInputs(ctx, r); err != nil {
+			return err
+		}
+		if err := tx.acceptRun(ctx, r, hold); err != nil {
+			return err
+		}
+		return tx.insertGuestResults(ctx, r)
 	})
 }
 
@@ -64,6 +70,9 @@ func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
 }
 
 func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) error {
+	if err := db.fitDefinitions(ctx, r.Team, int64(len(r.Definition)+len(r.Parameters)+len(r.Inputs))); err != nil {
+		return err
+	}
 	notify, err := db.insertRun(ctx, &r)
 	if err != nil {
 		return err
@@ -236,13 +245,17 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	if !r.Status.MayBecome(e.Status) {
 		return fault.Conflict("the run has already ended: it is %s", r.Status)
 	}
+	finished := now
+	if r.Kind != runs.Reported { // the times of a reported run are those of its program
+		finished = latest(now, r.CreatedAt, r.StartedAt)
+	}
 	var last runs.Step
 	if e.Last != nil {
 		last = *e.Last
 		r.DoneNodes, r.Progress = last.Done, max(r.Progress, last.Progress)
 		r.Billed, r.BilledSince = last.Billed, last.BilledSince
 	}
-	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
+	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: finished, Message: e.Message})
 	cost := r.Costs(now)
 	var notify, wanted, copies bool
 	var claimed int64
@@ -252,7 +265,7 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 			seq = seq + $9, log_size = log_size + $10, search_due = search_due OR $1 <> 'completed'
 		WHERE id = $11
 		RETURNING seq, log_size, claimed_at, `+hasWebhooks("runs")+`, `+wantsAllRuns+`, `+hasOutputCopy,
-		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
+		e.Status, e.Code, e.Message, micros(finished), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
 		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &claimed, &notify, &wanted, &copies)
 	if err != nil {
 		return err
@@ -266,7 +279,7 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 		}
 	}
 	ended := r
-	ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost
+	ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, finished, cost
 	if wanted || failed(e.Status) {
 		if err := db.notifyOfRun(ctx, ended, now); err != nil {
 			return err

@@ -178,15 +178,16 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, claimed int64, now time.
 }
 
 // take makes a worker the owner of runs, each under a new fence, and returns them in
-// their order. One that was cancelled since the queues were read is not among them. A
-// run of an executor that is gone is the worker's executor's from now on. Others wait
-// for their turn to claim meanwhile, so all are written at once.
+// their order. One that was cancelled since the queues were read is not among them. The
+// worker's executor becomes that of a run whose executor is gone, and of one that was
+// accepted when no executor was known. Others wait for their turn to claim meanwhile, so
+// all are written at once.
 func (db *DB) take(ctx context.Context, admitted []ids.Run, c admission.Claim, now, until time.Time) (taken []runs.Run, err error) {
 	var started [][]any
 	err = inChunks(admitted, func(some []ids.Run) error {
 		list, err := all(ctx, db, func(row *sql.Rows, t *takenRun) error { return scanWhole(row, &t.Run, &t.notify) }, `
-			UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
-				preparing_by = '', preparing = '', executor = CASE executor WHEN '' THEN '' ELSE $4 END, seq = seq + 1
+			UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, CASE WHEN created_at > $3 THEN created_at ELSE $3 END), claimed_at = $3,
+				preparing_by = '', preparing = '', executor = $4, seq = seq + 1
 			WHERE status = 'queued' AND id IN (`+placeholders(5, len(some))+`)
 			RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), append([]any{c.Owner, micros(until), micros(now), c.Executor}, anys(some)...)...)
 		for _, t := range list {
@@ -194,7 +195,7 @@ func (db *DB) take(ctx context.Context, admitted []ids.Run, c admission.Claim, n
 				err = db.announce(ctx, t.Run, t.Seq, lifecycle.RunStarted, now)
 			}
 			taken = append(taken, t.Run)
-			started = append(started, eventRows(t.ID, t.Seq, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})...)
+			started = append(started, eventRows(t.ID, t.Seq, runs.Event{Type: lifecycle.RunStarted, At: latest(now, t.CreatedAt), Message: "a worker has taken the run"})...)
 		}
 		return err
 	})

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -57,6 +60,44 @@ func TestARunThatIsCancelledMeanwhileIsNotTaken(t *testing.T) {
 		}
 		if got := <-answers; got.err != nil || len(got.Runs) != 0 {
 			t.Errorf("it was taken: %+v, %v", got.Runs, got.err)
+		}
+	})
+}
+
+// The clocks of a server and of the workers of its runs may differ a little: the times
+// of a run are in order all the same.
+func TestTimesOfARunAreInOrder(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		cancelled, run := submit(t, db, team), submit(t, db, team)
+		if _, err := db.CancelRun(ctx, team, cancelled.ID, runs.Starter{Name: "Ada"}, cancelled.CreatedAt.Add(-time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		claimed, err := db.ClaimRuns(ctx, claim("w1", 10), run.CreatedAt.Add(-time.Second), run.CreatedAt.Add(time.Minute))
+		if err != nil || len(claimed.Runs) != 1 {
+			t.Fatalf("%+v, %v", claimed, err)
+		}
+		if err := db.EndRun(ctx, run.ID, claimed.Runs[0].Fence, runs.Ending{Status: lifecycle.Completed}, run.CreatedAt.Add(-2*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []ids.Run{cancelled.ID, run.ID} {
+			r, err := db.Run(ctx, team, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times := []time.Time{r.CreatedAt, r.StartedAt, r.FinishedAt}
+			if r.StartedAt.IsZero() {
+				times[1] = r.CreatedAt
+			}
+			if !slices.IsSortedFunc(times, time.Time.Compare) {
+				t.Errorf("created, started and finished at %v", times)
+			}
+		}
+		list, err := all(ctx, db, func(r *sql.Rows, at *int64) error { return r.Scan(at) }, `SELECT at FROM run_events WHERE run_id = $1 ORDER BY seq`, run.ID)
+		if err != nil || len(list) < 3 || !slices.IsSorted(list) {
+			t.Errorf("events at %v, %v", list, err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,22 +24,28 @@ func (db *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending
 
 const maxLosses = 3
 
-// RequeueRun gives a run back whose tasks died with their worker. What came
-// after that was last seen is not billed. Lost three times, the run is
-// interrupted.
+// RequeueRun gives a run back whose tasks died with their worker, or of which
+// nothing runs. What came after that was last seen is not billed. Lost three
+// times, the run is interrupted.
 func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
 		if !r.BilledSince.IsZero() {
 			r.Billed, r.BilledSince = r.Took(maxTime(l.LastSeen, r.BilledSince)), time.Time{}
 		}
-		if !l.CrashCounted {
+		message := cmp.Or(l.HandedBack, "the worker was lost; the run waits for another one")
+		ending := runs.Ending{
+			Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
+			Message: "the run was lost three times: the machines it ran on keep going away",
+		}
+		if l.Panicked {
+			message = "an internal error stopped the run; it is tried again"
+			ending.Code, ending.Message = lifecycle.Internal, "an internal error stopped the run, and did so again"
+		}
+		if !l.CrashCounted && l.HandedBack == "" {
 			r.Losses++
 		}
 		if r.Losses >= maxLosses {
-			return tx.end(ctx, r, runs.Ending{
-				Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
-				Message: "the run was lost three times: the machines it ran on keep going away",
-			}, now)
+			return tx.end(ctx, r, ending, now)
 		}
 		var claimed int64
 		err := tx.q.QueryRowContext(ctx, `
@@ -50,13 +57,16 @@ func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Lo
 		if err := tx.addUsage(ctx, r, claimed, now); err != nil {
 			return err
 		}
-		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the worker was lost; the run waits for another one"})
+		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: message})
 	})
 }
 
+// maxCrashes is how often a run may take a server down.
+const maxCrashes = 2
+
 // CountCrash counts a loss of a run that was at work when its server went down,
-// whether a task of it lives on or not; the third one interrupts it. A run that
-// has ended meanwhile stays as it is.
+// whether a task of it lives on or not. The second crash interrupts the run, as the third
+// loss of whatever kind does. A run that has ended meanwhile stays as it is.
 func (db *DB) CountCrash(ctx context.Context, id ids.Run, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		r, err := tx.lockedRun(ctx, id)
@@ -66,14 +76,16 @@ func (db *DB) CountCrash(ctx context.Context, id ids.Run, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if r.Losses+1 < maxLosses {
-			_, err = tx.changed(ctx, `UPDATE runs SET losses = losses + 1 WHERE id = $1`, id)
+		var crashes int
+		err = tx.q.QueryRowContext(ctx, `
+			UPDATE runs SET losses = losses + 1, crashes = crashes + 1 WHERE id = $1 RETURNING losses, crashes`, id).Scan(&r.Losses, &crashes)
+		if err != nil || r.Losses < maxLosses && crashes < maxCrashes {
 			return err
 		}
 		r.BilledSince = time.Time{} // while it took servers down it is not billed
 		return tx.end(ctx, r, runs.Ending{
 			Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
-			Message: "the server went down three times while it worked on this run; the run may be too large for it",
+			Message: "the server went down while it worked on this run, and did so again; the run may be too large for it",
 		}, now)
 	})
 }

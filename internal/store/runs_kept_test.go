@@ -101,7 +101,7 @@ func TestDeletingARunDeletesItsFailedFolders(t *testing.T) {
 		if _, err := db.CancelRun(ctx, team, r.ID, r.Starter, august); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
+		if _, err := db.DeleteRun(ctx, team, r.ID, august); err != nil {
 			t.Fatal(err)
 		}
 		if doomed, err := db.PendingDeletes(ctx, "", 10); err != nil || fmt.Sprint(doomed) != "[failed/0 failed/1]" {

@@ -76,13 +76,17 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 		if t.Started {
 			whose, owner = `SUBSTR(owner, 1, LENGTH($2)) = $2`, t.Host+" "
 		}
+		free := `lease_until <= $1`
+		if t.OnlyOwn { // what was given back, and has tasks here
+			free += ` AND owner = '' AND EXISTS (SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host = $4)`
+		}
 		mine, args := `executor IN ('', $5)`, []any{micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host), t.Executor}
 		if t.Orphans {
 			mine, args = `(`+mine+` OR lease_until <= $6 AND `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 		}
 		list, err := all(ctx, tx, func(r *sql.Rows, u *unleased) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
 			SELECT id, owner, lease_until FROM runs
-			WHERE status = 'running' AND kind = '' AND `+mine+` AND (lease_until <= $1 OR `+whose+`)
+			WHERE status = 'running' AND kind = '' AND `+mine+` AND (`+free+` OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
 			`+tx.dialect.skipLocked, args...)

@@ -28,11 +28,11 @@ func (db *DB) appendLogs(ctx context.Context, r runs.Run, s runs.Step) error {
 		if p.Object != "" {
 			text = []byte{}
 		}
-		rows[i] = []any{r.ID, start, p.Node, p.Shard, p.Attempt, p.NodeStart, p.Size, text, p.Object, p.ObjectStart, marks}
-		start += p.Size
+		rows[i] = []any{r.ID, start, p.Node, p.Shard, p.Attempt, p.NodeStart, p.Size, p.Missing, text, p.Object, p.ObjectStart, marks}
+		start += p.Size + p.Missing
 	}
 	err := db.insertRows(ctx, `
-		INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, text, object, object_start, marks)`, "", rows)
+		INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, missing, text, object, object_start, marks)`, "", rows)
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (db *DB) appendLogs(ctx context.Context, r runs.Run, s runs.Step) error {
 // logged is how far the logs of a run's attempts are kept.
 func (db *DB) logged(ctx context.Context, id ids.Run) ([]runs.Logged, error) {
 	return all(ctx, db, func(r *sql.Rows, l *runs.Logged) error {
-		return r.Scan(&l.Node, &l.Shard, &l.Attempt, &l.Size, &l.End, &l.Inline)
+		return r.Scan(&l.Node, &l.Shard, &l.Attempt, &l.Size, &l.End, &l.Inline, &l.Kept)
 	}, `
-		SELECT node_id, shard, attempt, SUM(size), MAX(node_start + size), SUM(CASE WHEN object = '' THEN size ELSE 0 END)
+		SELECT node_id, shard, attempt, MAX(node_start + size + missing) - MIN(node_start), MAX(node_start + size + missing), SUM(CASE WHEN object = '' AND missing = 0 THEN size ELSE 0 END), SUM(size)
 		FROM run_logs WHERE run_id = $1 GROUP BY node_id, shard, attempt`, id)
 }
 
@@ -66,7 +66,7 @@ func (db *DB) LogSize(ctx context.Context, team ids.Team, id ids.Run) (size int6
 // NodeLogSize is how long the log of one shard of a node is.
 func (db *DB) NodeLogSize(ctx context.Context, team ids.Team, id ids.Run, node string, shard int) (size int64, err error) {
 	err = db.q.QueryRowContext(ctx, `
-		SELECT l.node_start + l.size FROM run_logs l JOIN runs r ON r.id = l.run_id
+		SELECT l.node_start + l.size + l.missing FROM run_logs l JOIN runs r ON r.id = l.run_id
 		WHERE r.team_id = $1 AND l.run_id = $2 AND l.node_id = $3 AND l.shard = $4
 		ORDER BY l.node_start DESC LIMIT 1`, team, id, node, shard).Scan(&size)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -76,13 +76,13 @@ func (db *DB) NodeLogSize(ctx context.Context, team ids.Team, id ids.Run, node s
 }
 
 const logPiece = `
-	SELECT l.node_id, l.shard, l.attempt, l.start, l.node_start, l.size, l.text, l.object, l.object_start, l.marks
+	SELECT l.node_id, l.shard, l.attempt, l.start, l.node_start, l.size, l.missing, l.text, l.object, l.object_start, l.marks
 	FROM run_logs l JOIN runs r ON r.id = l.run_id
 	WHERE r.team_id = $1 AND l.run_id = $2 AND `
 
 func scanLogPiece(r *sql.Rows, p *runs.LogPiece) error {
 	var marks string
-	err := r.Scan(&p.Node, &p.Shard, &p.Attempt, &p.Start, &p.NodeStart, &p.Size, &p.Text, &p.Object, &p.ObjectStart, &marks)
+	err := r.Scan(&p.Node, &p.Shard, &p.Attempt, &p.Start, &p.NodeStart, &p.Size, &p.Missing, &p.Text, &p.Object, &p.ObjectStart, &marks)
 	if err == nil && marks != "" {
 		err = json.Unmarshal([]byte(marks), &p.Marks)
 	}
@@ -93,7 +93,7 @@ func scanLogPiece(r *sql.Rows, p *runs.LogPiece) error {
 // found by where it begins, so that the end of a long log costs no more than its
 // beginning.
 func (db *DB) LogPieces(ctx context.Context, team ids.Team, id ids.Run, from, to int64) ([]runs.LogPiece, error) {
-	return all(ctx, db, scanLogPiece, logPiece+`l.start < $4 AND l.start + l.size > $3
+	return all(ctx, db, scanLogPiece, logPiece+`l.start < $4 AND l.start + l.size + l.missing > $3
 		AND l.start >= COALESCE((SELECT MAX(p.start) FROM run_logs p WHERE p.run_id = $2 AND p.start <= $3), 0)
 		ORDER BY l.start`, team, id, from, to)
 }
@@ -101,7 +101,7 @@ func (db *DB) LogPieces(ctx context.Context, team ids.Team, id ids.Run, from, to
 // NodeLogPieces are those that hold a stretch of the log of one shard of a
 // node.
 func (db *DB) NodeLogPieces(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, from, to int64) ([]runs.LogPiece, error) {
-	return all(ctx, db, scanLogPiece, logPiece+`l.node_id = $3 AND l.shard = $4 AND l.node_start < $6 AND l.node_start + l.size > $5
+	return all(ctx, db, scanLogPiece, logPiece+`l.node_id = $3 AND l.shard = $4 AND l.node_start < $6 AND l.node_start + l.size + l.missing > $5
 		AND l.node_start >= COALESCE((SELECT MAX(p.node_start) FROM run_logs p WHERE p.run_id = $2 AND p.node_id = $3 AND p.shard = $4 AND p.node_start <= $5), 0)
 		ORDER BY l.node_start`,
 		team, id, node, shard, from, to)

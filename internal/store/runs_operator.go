@@ -37,28 +37,29 @@ func (db *DB) OpenRun(ctx context.Context, id ids.Run) (o OpenRun, err error) {
 	return o, err
 }
 
-// SeizeRun takes a running run from its worker, which finds out when it renews
-// its lease and then stops the run's tasks. Until the given time nobody else
-// takes it.
-func (db *DB) SeizeRun(ctx context.Context, id ids.Run, by string, until time.Time) (fence int64, err error) {
+// SeizeRun takes a running run from its worker and marks its tasks as lost. The worker
+// finds out when it renews its lease, and stops tasks that no run wants. Until the given
+// time nobody else takes the run.
+func (db *DB) SeizeRun(ctx context.Context, id ids.Run, by string, now, until time.Time) (fence int64, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
-		return tx.q.QueryRowContext(ctx, `
+		err := tx.q.QueryRowContext(ctx, `
 			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3 AND status = 'running' AND kind = '' RETURNING fence`,
 			by, micros(until), id).Scan(&fence)
+		if err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `UPDATE run_attempts SET state = 'lost', reason = 'lost', ended_at = $1 WHERE run_id = $2 AND state = 'started'`, micros(now), id)
+		return err
 	})
 	return fence, db.asFault(err, "running run")
 }
 
 // ReturnRun puts a run that the operator seized back into the queue, with what
-// it has done so far. Its tasks are gone, which is nobody's loss.
+// it has done so far. Its tasks were marked as lost when it was seized.
 func (db *DB) ReturnRun(ctx context.Context, id ids.Run, fence int64, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
-		_, err := tx.changed(ctx, `UPDATE run_attempts SET state = 'lost', reason = 'lost', ended_at = $1 WHERE run_id = $2 AND state = 'started'`, micros(now), id)
-		if err != nil {
-			return err
-		}
 		var claimed int64
-		err = tx.q.QueryRowContext(ctx, `
+		err := tx.q.QueryRowContext(ctx, `
 			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, billed = $1, billed_since = NULL WHERE id = $2 RETURNING claimed_at`, r.Took(now).Microseconds(), id).Scan(&claimed)
 		if err != nil {
 			return err

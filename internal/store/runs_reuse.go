@@ -60,3 +60,24 @@ func (db *DB) NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]b
 	}
 	return nodes, err
 }
+
+// KeptShards counts, by node, the shards of a run that succeeded and whose
+// outputs are all there, so that a retry reuses them.
+func (db *DB) KeptShards(ctx context.Context, id ids.Run) (map[string]int, error) {
+	type count struct {
+		node   string
+		shards int
+	}
+	list, err := all(ctx, db, func(rows *sql.Rows, c *count) error { return rows.Scan(&c.node, &c.shards) }, `
+		SELECT a.node_id, COUNT(*)
+		FROM run_attempts a
+		LEFT JOIN (SELECT node_id, shard, COUNT(*) AS kept FROM files WHERE run_id = $1 AND source = 'output' GROUP BY node_id, shard) f
+			ON f.node_id = a.node_id AND f.shard = a.shard
+		WHERE a.run_id = $1 AND a.state = 'succeeded' AND a.cache_key <> '' AND a.outputs = COALESCE(f.kept, 0)
+		GROUP BY a.node_id`, id)
+	kept := map[string]int{}
+	for _, c := range list {
+		kept[c.node] = c.shards
+	}
+	return kept, err
+}

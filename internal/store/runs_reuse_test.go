@@ -75,6 +75,12 @@ func TestWhatWasComputedIsFoundWhileItIsThere(t *testing.T) {
 		if nodes, err := db.NodesWithoutOutputs(ctx, first.ID); err != nil || len(nodes) != 0 {
 			t.Errorf("%v, %v", nodes, err)
 		}
+		if kept, err := db.KeptShards(ctx, newer.ID); err != nil || kept["n"] != 0 {
+			t.Errorf("kept shards after a file was deleted: %v, %v", kept, err)
+		}
+		if kept, err := db.KeptShards(ctx, first.ID); err != nil || kept["n"] != 1 {
+			t.Errorf("kept shards: %v, %v", kept, err)
+		}
 		if files, err := db.FilesMade(ctx, newer.ID); err != nil || files["n"] != 1 {
 			t.Errorf("%v, %v", files, err)
 		}

@@ -71,7 +71,7 @@ func scattered(t *testing.T, db *DB, team ids.Team, total int) runs.Run {
 
 func shardsOf(t *testing.T, db *DB, r runs.Run, p runs.ShardPage) (list []runs.Shard, pages int) {
 	t.Helper()
-	s := runs.NewService(runs.Options{Store: db, Details: db, Shards: db, Objects: everyObject{}, Reports: []byte("k"), Now: func() time.Time { return august }})
+	s := runs.NewService(runs.Options{Store: db, Details: db, Shards: db, Objects: everyObject{}, Verifier: runs.NewVerifier(everyObject{}, db), Reports: []byte("k"), Now: func() time.Time { return august }})
 	caller := access.Caller{User: "user_1", Team: r.Team, Role: access.Viewer}
 	for {
 		page, next, err := s.Shards(t.Context(), caller, r.ID, p)

@@ -17,10 +17,10 @@ var _ runs.SweepStore = (*DB)(nil)
 func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	audit.On(ctx, s.ID)
 	return db.inTx(ctx, func(tx *DB) error {
-		if err := tx.record(ctx, record, s.CreatedAt); err != nil {
+		if err := tx.mayRun(ctx, list[0]); err != nil {
 			return err
 		}
-		if err := tx.mayRun(ctx, list[0]); err != nil {
+		if err := tx.record(ctx, record, s.CreatedAt); err != nil {
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
@@ -29,6 +29,9 @@ func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, ho
 			s.ID, s.Team, s.Workflow, s.WorkflowName, s.Name, s.Note, tagsText(s.Varied), s.Starter.Type, s.Starter.ID, s.Starter.Name, micros(s.CreatedAt))
 		if err != nil {
 			return tx.asFault(err, "sweep")
+		}
+		if err := tx.noteInputs(ctx, list[0]); err != nil { // all have the same
+			return err
 		}
 		for _, r := range list {
 			if err := tx.acceptRun(ctx, r, hold); err != nil {

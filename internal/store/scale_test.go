@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // fillRuns makes 10,000 queued, 10,000 running and 500,000 ended runs of 100
@@ -41,10 +41,10 @@ const fillRuns = `
 // TestReadingAndClaimingAreCheap looks at the plans that PostgreSQL makes for
 // what workers ask again and again, and prints them with their times:
 //
-//	MILLRACE_SCALE=1 scripts/with-postgres go test ./internal/store -run Cheap -v
+//	MILLRACE_TEST_ALL=1 scripts/with-postgres go test ./internal/store -run Cheap -v
 func TestReadingAndClaimingAreCheap(t *testing.T) {
-	if os.Getenv("MILLRACE_SCALE") == "" {
-		t.Skip("filling the tables takes a minute: set MILLRACE_SCALE")
+	if !sizetest.All() {
+		t.Skip("it takes minutes: make test-all")
 	}
 	url, ctx := databases.Postgres(t), t.Context()
 	var asked []string

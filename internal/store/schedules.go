@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"time"
+	"strings"
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -50,13 +50,16 @@ func (db *DB) InsertSchedule(ctx context.Context, s schedules.Schedule, most int
 			INSERT INTO schedules (id, team_id, workflow_id, cron, time_zone, given, overlap, catch_up, next_at, created_by, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 			s.ID, s.Team, s.Workflow, s.Cron, s.TimeZone, string(given), string(s.Overlap), s.CatchUp, microsOrNull(s.NextAt), s.CreatedBy, micros(s.CreatedAt), micros(s.UpdatedAt))
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.fitDefinitions(ctx, s.Team, int64(len(given)))
 	})
 }
 
 const scheduleRow = `
 	SELECT s.id, s.team_id, s.workflow_id, w.name, s.cron, s.time_zone, s.given, s.overlap, s.catch_up, s.next_at, s.paused_at, s.paused_code, s.paused_why,
-	       s.created_by, u.name, s.created_at, s.updated_at`
+	       s.created_by, u.name, s.created_at, s.updated_at, s.retries`
 
 const scheduleFrom = `
 	FROM schedules s JOIN workflows w ON w.id = s.workflow_id JOIN users u ON u.id = s.created_by `
@@ -68,7 +71,7 @@ func scanSchedule(row scanner, s *schedules.Schedule, more ...any) error {
 	var created, updated int64
 	err := row.Scan(append([]any{
 		(*string)(&s.ID), (*string)(&s.Team), (*string)(&s.Workflow), &s.WorkflowName, &s.Cron, &s.TimeZone, &given, (*string)(&s.Overlap), &s.CatchUp,
-		&next, &paused, &p.Code, &p.Message, (*string)(&s.CreatedBy), &s.CreatedByName, &created, &updated,
+		&next, &paused, &p.Code, &p.Message, (*string)(&s.CreatedBy), &s.CreatedByName, &created, &updated, &s.Retries,
 	}, more...)...)
 	if err != nil {
 		return err
@@ -143,13 +146,23 @@ func (db *DB) SaveSchedule(ctx context.Context, s, before schedules.Schedule) (s
 		paused = *s.Paused
 	}
 	err = db.inTx(ctx, func(tx *DB) error {
+		old, err := tx.lockedBytes(ctx, "schedules", scheduleSize, s.Team, s.Workflow, string(s.ID))
+		if fault.Is(err, fault.KindNotFound) { // deleted in this moment
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 		n, err := tx.changed(ctx, `
 			UPDATE schedules SET cron = $1, time_zone = $2, given = $3, overlap = $4, catch_up = $5, next_at = $6, paused_at = $7, paused_code = $8,
-				paused_why = $9, created_by = $10, updated_at = $11
+				paused_why = $9, created_by = $10, updated_at = $11, retries = 0, retry_at = 0
 			WHERE team_id = $12 AND id = $13 AND updated_at = $14 AND COALESCE(next_at, 0) = $15`,
 			s.Cron, s.TimeZone, string(given), string(s.Overlap), s.CatchUp, microsOrNull(s.NextAt), microsOrNull(paused.At), paused.Code,
 			paused.Message, s.CreatedBy, micros(s.UpdatedAt), s.Team, s.ID, micros(before.UpdatedAt), zeroMicros(before.NextAt))
-		if saved = n == 1; err != nil || !saved || s.Enabled() {
+		if saved = n == 1; err != nil || !saved {
+			return err
+		}
+		if err := tx.fitDefinitions(ctx, s.Team, int64(len(given))-old); err != nil || s.Enabled() {
 			return err
 		}
 		return tx.giveUpWaiting(ctx, s.ID, "the schedule was switched off")
@@ -165,11 +178,35 @@ func (db *DB) giveUpWaiting(ctx context.Context, id ids.Schedule, why string) er
 
 // DeleteSchedule removes a schedule.
 func (db *DB) DeleteSchedule(ctx context.Context, team ids.Team, workflow ids.Workflow, id ids.Schedule) error {
-	n, err := db.changed(ctx, `DELETE FROM schedules WHERE team_id = $1 AND workflow_id = $2 AND id = $3`, team, workflow, id)
-	if err == nil && n == 0 {
-		err = fault.NotFound("no such schedule")
+	return db.deleteOfWorkflow(ctx, "schedules", scheduleSize, team, workflow, string(id))
+}
+
+// deleteOfWorkflow deletes a row that belongs to a workflow, and counts its bytes no more.
+func (db *DB) deleteOfWorkflow(ctx context.Context, table, bytes string, team ids.Team, workflow ids.Workflow, id string) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		size, err := tx.lockedBytes(ctx, table, bytes, team, workflow, id)
+		if err != nil {
+			return err
+		}
+		n, err := tx.changed(ctx, `DELETE FROM `+table+` WHERE team_id = $1 AND workflow_id = $2 AND id = $3`, team, workflow, id)
+		if err == nil && n == 0 {
+			err = fault.NotFound("no such %s", strings.TrimSuffix(table, "s"))
+		}
+		if err != nil {
+			return err
+		}
+		return tx.countDefinitions(ctx, team, -size)
+	})
+}
+
+// lockedBytes is how many bytes a row of a workflow takes, which nobody changes until the
+// transaction ends, nor deletes with its workflow; none where there is no such row.
+func (db *DB) lockedBytes(ctx context.Context, table, bytes string, team ids.Team, workflow ids.Workflow, id string) (size int64, err error) {
+	if err := db.lockWorkflow(ctx, team, workflow); err != nil {
+		return 0, err
 	}
-	return err
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE((SELECT `+bytes+` FROM `+table+` WHERE team_id = $1 AND workflow_id = $2 AND id = $3), 0)`, team, workflow, id).Scan(&size)
+	return size, err
 }
 
 // makerGone is why a schedule of somebody who left is paused.
@@ -183,7 +220,7 @@ func (db *DB) pauseSchedulesOf(ctx context.Context, team ids.Team, user ids.User
 	if err == nil {
 		_, err = db.changed(ctx, `
 			UPDATE schedules SET paused_at = $1, paused_code = 'maker_gone', paused_why = $2, next_at = NULL
-			WHERE team_id = $3 AND created_by = $4 AND next_at IS NOT NULL`, micros(time.Now()), makerGone, team, user)
+			WHERE team_id = $3 AND created_by = $4 AND next_at IS NOT NULL`, micros(db.Now()), makerGone, team, user)
 	}
 	return err
 }

@@ -18,34 +18,48 @@ import (
 
 var _ schedules.FiringStore = (*DB)(nil)
 
-// DueSchedules are those of all teams that are due, the longest due first.
-func (db *DB) DueSchedules(ctx context.Context, now time.Time, limit int) ([]schedules.Schedule, error) {
+// DueSchedules are some of those that are due of each team: first those that were not
+// tried yet, the longest due first.
+func (db *DB) DueSchedules(ctx context.Context, now time.Time, ofTeam, limit int) ([]schedules.Schedule, error) {
 	return all(ctx, db, func(r *sql.Rows, s *schedules.Schedule) error { return scanSchedule(r, s) },
-		scheduleRow+scheduleFrom+`WHERE s.next_at <= $1 ORDER BY s.next_at LIMIT $2 + 0`, micros(now), limit)
+		scheduleRow+scheduleFrom+`
+		WHERE s.id IN (SELECT d.id FROM (
+			SELECT id, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY retry_at, next_at, id) AS place FROM schedules WHERE next_at <= $1 AND retry_at <= $1
+		) d WHERE d.place <= $2)
+		ORDER BY s.retry_at, s.next_at, s.id LIMIT $3 + 0`, micros(now), ofTeam, limit)
 }
 
-// NextDue is when the next schedule is due; zero: never.
-func (db *DB) NextDue(ctx context.Context) (time.Time, error) {
+// NextDue is when the next schedule is due after a time; zero: never.
+func (db *DB) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	var next sql.NullInt64
-	err := db.q.QueryRowContext(ctx, `SELECT MIN(next_at) FROM schedules WHERE next_at IS NOT NULL`).Scan(&next)
+	err := db.q.QueryRowContext(ctx, `SELECT MIN(next_at) FROM schedules WHERE next_at > $1`, micros(after)).Scan(&next)
 	return fromNull(next), err
 }
 
 const openRunOf = `EXISTS (SELECT 1 FROM runs r WHERE r.starter_type = 'schedule' AND r.starter_id = s.id AND r.status IN ('queued', 'running'))`
 
-// WaitingSchedules are those of which the earlier run has ended, each with the
-// time that has waited longest.
-func (db *DB) WaitingSchedules(ctx context.Context, limit int) ([]schedules.Schedule, error) {
+// RetrySchedule has the time at which a schedule stands tried again later. One that has
+// moved on meanwhile stays as it is.
+func (db *DB) RetrySchedule(ctx context.Context, s schedules.Schedule, at time.Time) error {
+	_, err := db.changed(ctx, `UPDATE schedules SET retries = retries + 1, retry_at = $1 WHERE id = $2 AND next_at = $3`, micros(at), s.ID, microsOrNull(s.NextAt))
+	return err
+}
+
+// WaitingSchedules are some of each team's of which the earlier run has ended, each with
+// the time that has waited longest, in the order of DueSchedules.
+func (db *DB) WaitingSchedules(ctx context.Context, now time.Time, ofTeam, limit int) ([]schedules.Schedule, error) {
 	return all(ctx, db, func(r *sql.Rows, s *schedules.Schedule) error {
 		var due int64
 		err := scanSchedule(r, s, &due)
 		s.Firings = []schedules.Firing{{Due: fromMicros(due), Outcome: schedules.Waiting, Times: 1}}
 		return err
-	}, scheduleRow+`, f.due_at`+scheduleFrom+`
-		JOIN schedule_firings f ON f.schedule_id = s.id AND f.outcome = 'waiting'
-		WHERE s.next_at IS NOT NULL AND NOT `+openRunOf+`
-			AND NOT EXISTS (SELECT 1 FROM schedule_firings o WHERE o.schedule_id = s.id AND o.outcome = 'waiting' AND o.due_at < f.due_at)
-		ORDER BY f.due_at LIMIT $1 + 0`, limit)
+	}, scheduleRow+`, d.due_at`+scheduleFrom+` JOIN (
+			SELECT s.id, f.due_at, ROW_NUMBER() OVER (PARTITION BY s.team_id ORDER BY s.retry_at, f.due_at, s.id) AS place
+			FROM schedules s JOIN schedule_firings f ON f.schedule_id = s.id AND f.outcome = 'waiting'
+			WHERE s.next_at IS NOT NULL AND s.retry_at <= $1 AND NOT `+openRunOf+`
+				AND NOT EXISTS (SELECT 1 FROM schedule_firings o WHERE o.schedule_id = s.id AND o.outcome = 'waiting' AND o.due_at < f.due_at)
+		) d ON d.id = s.id AND d.place <= $2
+		ORDER BY s.retry_at, d.due_at, s.id LIMIT $3 + 0`, micros(now), ofTeam, limit)
 }
 
 // takeAutomatic takes the time of a schedule, or notes the call of a trigger, in
@@ -118,7 +132,7 @@ func (db *DB) advance(ctx context.Context, f firing.Firing, now time.Time) error
 		n, err = db.changed(ctx, `UPDATE schedule_firings SET at = $1 WHERE schedule_id = $2 AND due_at = $3 AND outcome = 'waiting'`,
 			micros(now), f.Schedule, micros(f.Due))
 	} else {
-		n, err = db.changed(ctx, `UPDATE schedules SET next_at = $1 WHERE id = $2 AND next_at = $3`, microsOrNull(f.Next), f.Schedule, micros(f.Due))
+		n, err = db.changed(ctx, `UPDATE schedules SET next_at = $1, retries = 0, retry_at = 0 WHERE id = $2 AND next_at = $3`, microsOrNull(f.Next), f.Schedule, micros(f.Due))
 	}
 	if err == nil && n == 0 {
 		err = firing.ErrTaken

@@ -56,11 +56,11 @@ func TestADueTimeIsTakenByOneServer(t *testing.T) {
 		ada := signedUp(t, db, "ada@example.org")
 		w := newWorkflow(t, db, ada.Team.ID, ada.ID)
 		s := hourly(t, db, w, ada.ID, august)
-		if next, err := db.NextDue(ctx); err != nil || !next.Equal(august) {
+		if next, err := db.NextDue(ctx, august.Add(-time.Hour)); err != nil || !next.Equal(august) {
 			t.Errorf("%v, %v", next, err)
 		}
 		for now, want := range map[time.Time]int{august.Add(-time.Microsecond): 0, august: 1} {
-			if due, err := db.DueSchedules(ctx, now, 10); err != nil || len(due) != want {
+			if due, err := db.DueSchedules(ctx, now, 10, 10); err != nil || len(due) != want {
 				t.Errorf("at %v %d are due, %v", now, len(due), err)
 			}
 		}
@@ -97,13 +97,13 @@ func TestADueTimeIsTakenByOneServer(t *testing.T) {
 		if got := outcomes(t, db, s); got != "15:skipped 14:waiting 13:waiting 12:started " {
 			t.Error(got)
 		}
-		if due, err := db.WaitingSchedules(ctx, 10); err != nil || len(due) != 0 {
+		if due, err := db.WaitingSchedules(ctx, august, 10, 10); err != nil || len(due) != 0 {
 			t.Errorf("while the run goes on: %+v, %v", due, err)
 		}
 		if _, err := db.CancelRun(ctx, s.Team, list[0].ID, runs.Starter{Name: "Ada"}, august); err != nil {
 			t.Fatal(err)
 		}
-		due, err := db.WaitingSchedules(ctx, 10)
+		due, err := db.WaitingSchedules(ctx, august, 10, 10)
 		if err != nil || len(due) != 1 || !due[0].Firings[0].Due.Equal(later) {
 			t.Fatalf("%+v, %v", due, err)
 		}
@@ -200,7 +200,7 @@ func TestAScheduleIsSavedAsItWasRead(t *testing.T) {
 		if saved, err := save(func(a *schedules.Schedule) { a.NextAt = time.Time{} }); err != nil || !saved || outcomes(t, db, s) != "12:skipped " {
 			t.Errorf("switched off: %v, %v, %s", saved, err, outcomes(t, db, s))
 		}
-		if due, err := db.DueSchedules(ctx, august.AddDate(1, 0, 0), 10); err != nil || len(due) != 0 {
+		if due, err := db.DueSchedules(ctx, august.AddDate(1, 0, 0), 10, 10); err != nil || len(due) != 0 {
 			t.Errorf("%+v, %v", due, err)
 		}
 		for what, err := range map[string]error{

@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs/schedules"
 )
@@ -41,7 +40,10 @@ func (db *DB) InsertTrigger(ctx context.Context, t schedules.Trigger, most int, 
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 			t.ID, t.Team, t.Workflow, t.TokenHash, t.TokenHint, t.Signed, tx.sealer.seal(triggerPlace(t.ID), []byte(t.Secret)), t.Action,
 			string(given), string(mapped), t.CreatedBy, micros(t.CreatedAt))
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.fitDefinitions(ctx, t.Team, int64(len(given)+len(mapped)))
 	})
 }
 
@@ -106,9 +108,5 @@ func (db *DB) TriggerByHash(ctx context.Context, tokenHash string) (t schedules.
 
 // DeleteTrigger ends a trigger.
 func (db *DB) DeleteTrigger(ctx context.Context, team ids.Team, workflow ids.Workflow, id ids.Trigger) error {
-	n, err := db.changed(ctx, `DELETE FROM triggers WHERE team_id = $1 AND workflow_id = $2 AND id = $3`, team, workflow, id)
-	if err == nil && n == 0 {
-		err = fault.NotFound("no such trigger")
-	}
-	return err
+	return db.deleteOfWorkflow(ctx, "triggers", triggerSize, team, workflow, string(id))
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -74,22 +75,53 @@ const checkPlace = "check"
 // checkSecretKey refuses a secret key that is not the one this database was
 // made with, before anything is sealed with the wrong one.
 func (db *DB) checkSecretKey(ctx context.Context) error {
-	var sealed []byte
-	err := db.q.QueryRowContext(ctx, `SELECT sealed FROM secret_check WHERE id = 1`).Scan(&sealed)
-	if fault.Is(db.asFault(err, "check"), fault.KindNotFound) {
+	err := db.proveSecretKey(ctx)
+	if fault.Is(err, fault.KindNotFound) {
 		return db.writeSecretCheck(ctx)
 	}
+	return err
+}
+
+// proveSecretKey is fault.KindNotFound where the database has had no key yet.
+func (db *DB) proveSecretKey(ctx context.Context) error {
+	current, err := db.secretCheck(ctx, checkCurrent)
 	if err != nil {
 		return err
 	}
 	if err := db.mustNotRotate(ctx); err != nil {
 		return err
 	}
-	if _, err := db.sealer.open(checkPlace, sealed); err != nil {
-		return errors.New("the secret key is not the one this database was made with: give every server the same --secret-key (or the secret.key of the first one's data folder)")
+	if !db.sealer.proves(current) {
+		return ErrWrongKey
 	}
 	return nil
 }
+
+// keyCheck is how often a process looks whether it still has the key of the database.
+const keyCheck = 5 * time.Second
+
+// WatchSecretKey returns an error once the secret key of the database is being changed or
+// differs from the key of this process. It returns nil when ctx ends. Without it, a process
+// that was stopped, or did not reach the database, for longer than mustBeAlone looks back
+// would go on sealing with the old key.
+func (db *DB) WatchSecretKey(ctx context.Context) error {
+	tick := time.NewTicker(keyCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := db.proveSecretKey(ctx)
+		if errors.Is(err, ErrWrongKey) || errors.Is(err, errRotating) {
+			return fmt.Errorf("the secret key was changed while this process ran: %w", err)
+		}
+	}
+}
+
+// ErrWrongKey is that the secret key is another than the database's.
+var ErrWrongKey = errors.New("the secret key is not the one this database was made with: give every server the same --secret-key (or the secret.key of the first one's data folder)")
 
 func (db *DB) writeSecretCheck(ctx context.Context) error {
 	random := make([]byte, 16)
@@ -103,8 +135,8 @@ func (db *DB) writeSecretCheck(ctx context.Context) error {
 	if err := db.q.QueryRowContext(ctx, `SELECT sealed FROM secret_check WHERE id = 1`).Scan(&sealed); err != nil {
 		return err
 	}
-	if _, err := db.sealer.open(checkPlace, sealed); err != nil {
-		return fmt.Errorf("two servers started on this database with different secret keys: %w", err)
+	if !db.sealer.proves(sealed) {
+		return fmt.Errorf("two servers started on this database with different secret keys: %w", errSealed)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,39 +21,39 @@ const (
 // all are newer than what a test makes besides.
 var filled = time.Now().Add(manyRuns * time.Minute)
 
-// TestSearchAmongManyRuns prints how long searches take among 200,000 runs of one
-// team, beside the plain filter, which no search can be faster than. They take
-// turns, so that what else the machine does falls on both. It is the part search
-// of bench/run.
-func TestSearchAmongManyRuns(t *testing.T) {
-	if os.Getenv("MILLRACE_SCALE") == "" {
-		t.Skip("filling the tables takes minutes: set MILLRACE_SCALE")
-	}
-	eachLedger(t, func(t *testing.T, db *DB) {
-		ctx := t.Context()
-		team, owner := newTeam(t, db)
-		if db.dialect.name == postgresDialect.name { // which would take statistics by and by
-			for _, table := range []string{"runs", "run_search"} {
-				if _, err := db.changed(ctx, `ALTER TABLE `+table+` SET (autovacuum_enabled = off)`); err != nil {
-					t.Fatal(err)
+// BenchmarkSearchAmongManyRuns prints how long searches take among 200,000 runs of one
+// team, beside the plain filter, which no search can be faster than. They take turns, so
+// that what else the machine does falls on both. It is the part search of bench/run.
+func BenchmarkSearchAmongManyRuns(b *testing.B) {
+	for name, fresh := range map[string]func(testing.TB) string{"sqlite": databases.SQLite, "postgres": databases.Postgres} {
+		b.Run(name, func(b *testing.B) {
+			db := openLedger(b, fresh(b))
+			team, owner := newTeam(b, db)
+			if db.dialect.name == postgresDialect.name { // which would take statistics by and by
+				for _, table := range []string{"runs", "run_search"} {
+					if _, err := db.changed(b.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = off)`); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
-		}
-		fillWithRuns(t, db, team, owner, manyRuns, "completed")
-		for more := true; more; {
-			done, err := db.IndexRuns(ctx)
-			if err != nil {
-				t.Fatal(err)
+			fillWithRuns(b, db, team, owner, manyRuns, "completed")
+			for more := true; more; {
+				done, err := db.IndexRuns(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				more = done.More
 			}
-			more = done.More
-		}
-		printSearches(t, db, team)
-	})
+			for b.Loop() {
+				printSearches(b, db, team)
+			}
+		})
+	}
 }
 
 // printSearches measures searches by words that many, some, and no runs have, alone
 // and with each filter.
-func printSearches(t *testing.T, db *DB, team ids.Team) {
+func printSearches(t testing.TB, db *DB, team ids.Team) {
 	t.Helper()
 	failed := runs.Filter{Status: lifecycle.Failed}
 	for _, f := range []runs.Filter{
@@ -106,13 +105,13 @@ func printSearches(t *testing.T, db *DB, team ids.Team) {
 			}
 			slices.Sort(search)
 			slices.Sort(floor)
-			t.Logf("%-50s %2d found: median %8s, worst %8s; plain filter %8s; ratio %.2f", filterText(f, page), found, search[7].Round(10*time.Microsecond),
+			fmt.Printf("%-50s %2d found: median %8s, worst %8s; plain filter %8s; ratio %.2f\n", filterText(f, page), found, search[7].Round(10*time.Microsecond),
 				search[14].Round(10*time.Microsecond), floor[7].Round(10*time.Microsecond), float64(search[7])/float64(floor[7]))
 		}
 	}
 }
 
-func searched(t *testing.T, db *DB, team ids.Team, f runs.Filter, before ids.Run) []runs.Run {
+func searched(t testing.TB, db *DB, team ids.Team, f runs.Filter, before ids.Run) []runs.Run {
 	t.Helper()
 	list, err := db.Runs(t.Context(), team, f, before, 50)
 	if err != nil {
@@ -139,7 +138,7 @@ func runMadeAt(at time.Time) ids.Run {
 }
 
 // fillWithRuns gives a team many runs in a state; each tenth has failed.
-func fillWithRuns(t *testing.T, db *DB, team ids.Team, owner ids.User, n int, state string) {
+func fillWithRuns(t testing.TB, db *DB, team ids.Team, owner ids.User, n int, state string) {
 	t.Helper()
 	tissues := []string{"liver", "heart", "brain", "lung", "skin"}
 	for first := 0; first < n; first += 1000 {

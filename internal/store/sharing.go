@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -35,9 +39,9 @@ func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash stri
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO share_invites (id, team_id, workflow_id, role, token_hash, token_hint, expires_hours, expires_at, max_uses, max_credits, allow_secrets, created_by, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-			i.ID, i.Team, i.Workflow, i.Role, tokenHash, i.TokenHint, i.Hours, micros(i.ExpiresAt), i.MaxUses, i.MaxCredits, i.AllowSecrets, i.CreatedBy, micros(i.CreatedAt))
+			INSERT INTO share_invites (id, team_id, workflow_id, role, token_hash, token_hint, expires_hours, expires_at, max_uses, max_credits, allow_secrets, allow_results, created_by, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			i.ID, i.Team, i.Workflow, i.Role, tokenHash, i.TokenHint, i.Hours, micros(i.ExpiresAt), i.MaxUses, i.MaxCredits, i.AllowSecrets, i.AllowResults, i.CreatedBy, micros(i.CreatedAt))
 		return err
 	})
 }
@@ -50,7 +54,7 @@ func (db *DB) lockWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) 
 }
 
 const inviteRow = `
-	SELECT i.id, i.team_id, i.workflow_id, i.role, i.expires_hours, i.expires_at, i.max_uses, i.uses, i.max_credits, i.allow_secrets, i.token_hint,
+	SELECT i.id, i.team_id, i.workflow_id, i.role, i.expires_hours, i.expires_at, i.max_uses, i.uses, i.max_credits, i.allow_secrets, i.allow_results, i.token_hint,
 	       i.created_by, u.name, i.created_at, i.last_used_at, i.revoked_at
 	FROM share_invites i JOIN users u ON u.id = i.created_by `
 
@@ -58,7 +62,7 @@ func scanInvite(row scanner, i *sharing.Invite) error {
 	var expires, created int64
 	var used, revoked sql.NullInt64
 	err := row.Scan((*string)(&i.ID), (*string)(&i.Team), (*string)(&i.Workflow), (*string)(&i.Role), &i.Hours, &expires, &i.MaxUses, &i.Uses,
-		(*int64)(&i.MaxCredits), &i.AllowSecrets, &i.TokenHint, (*string)(&i.CreatedBy), &i.CreatedByName, &created, &used, &revoked)
+		(*int64)(&i.MaxCredits), &i.AllowSecrets, &i.AllowResults, &i.TokenHint, (*string)(&i.CreatedBy), &i.CreatedByName, &created, &used, &revoked)
 	i.ExpiresAt, i.CreatedAt, i.LastUsedAt, i.RevokedAt = fromMicros(expires), fromMicros(created), fromNull(used), fromNull(revoked)
 	return err
 }
@@ -80,18 +84,29 @@ func (db *DB) InvitesOfTeam(ctx context.Context, team ids.Team, before ids.Invit
 		inviteRow+`WHERE i.team_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3 + 0`, team, before, limit)
 }
 
-// RevokeInvite ends a share link.
+// RevokeInvite ends a share link, and the links to results that its guests got.
 func (db *DB) RevokeInvite(ctx context.Context, team ids.Team, id ids.Invite, now time.Time) error {
-	n, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = COALESCE(revoked_at, $1) WHERE team_id = $2 AND id = $3`, micros(now), team, id)
-	if err == nil && n == 0 {
-		return fault.NotFound("no such share link")
-	}
-	return err
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `UPDATE share_invites SET revoked_at = COALESCE(revoked_at, $1) WHERE team_id = $2 AND id = $3`, micros(now), team, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.NotFound("no such share link")
+		}
+		_, err = tx.changed(ctx, `UPDATE result_links SET revoked_at = $1 WHERE invite_id = $2 AND revoked_at IS NULL`, micros(now), id)
+		return err
+	})
 }
 
-// revokeInvitesOf ends every link to a workflow.
+// revokeInvitesOf ends every link to a workflow, and the links to results that their guests got.
 func (db *DB) revokeInvitesOf(ctx context.Context, id ids.Workflow, now time.Time) error {
-	_, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = $1 WHERE workflow_id = $2 AND revoked_at IS NULL`, micros(now), id)
+	if _, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = $1 WHERE workflow_id = $2 AND revoked_at IS NULL`, micros(now), id); err != nil {
+		return err
+	}
+	_, err := db.changed(ctx, `
+		UPDATE result_links SET revoked_at = $1
+		WHERE revoked_at IS NULL AND invite_id IN (SELECT id FROM share_invites WHERE workflow_id = $2)`, micros(now), id)
 	return err
 }
 
@@ -262,35 +277,51 @@ func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount
 
 // FilesNotUsed are those of the keys that no earlier run of the workflow was
 // given.
-func (db *DB) FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) ([]string, error) {
-	wanted := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		wanted[key] = true
-	}
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	lists, err := all(ctx, db, func(r *sql.Rows, text *string) error { return r.Scan(text) },
-		`SELECT DISTINCT inputs FROM runs WHERE team_id = $1 AND workflow_id = $2`, team, id)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range lists {
-		var inputs map[string][]string
-		if err := json.Unmarshal([]byte(text), &inputs); err != nil {
-			return nil, err
+func (db *DB) FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) (left []string, err error) {
+	used := map[string]bool{}
+	err = inChunks(keys, func(some []string) error {
+		found, err := all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
+			`SELECT key FROM workflow_inputs WHERE team_id = $1 AND workflow_id = $2 AND key IN (`+placeholders(3, len(some))+`)`, append([]any{team, id}, anys(some)...)...)
+		for _, key := range found {
+			used[key] = true
 		}
-		for _, used := range inputs {
-			for _, key := range used {
-				delete(wanted, key)
-			}
-		}
-	}
-	var left []string
+		return err
+	})
 	for _, key := range keys {
-		if wanted[key] {
+		if !used[key] {
 			left = append(left, key)
 		}
 	}
-	return left, nil
+	return left, err
+}
+
+// noteInputs remembers the files that a run was given, for guests of its workflow. A guest
+// was given none that were not remembered before.
+func (db *DB) noteInputs(ctx context.Context, r runs.Run) error {
+	if r.Invite != "" {
+		return nil
+	}
+	var inputs map[string][]string
+	if err := json.Unmarshal(r.Inputs, &inputs); err != nil {
+		return err
+	}
+	keys := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(inputs))...), addresses.Is)
+	slices.Sort(keys) // all lock the rows in one order
+	var size int64
+	err := inChunks(slices.Compact(keys), func(some []string) error {
+		rows := make([]any, 0, 3*len(some))
+		for _, key := range some {
+			rows = append(rows, r.Workflow, key, r.Team)
+		}
+		added, err := all(ctx, db, func(r *sql.Rows, n *int64) error { return r.Scan(n) },
+			`INSERT INTO workflow_inputs (workflow_id, key, team_id) VALUES `+db.dialect.rowPlaceholders(len(some), 3)+` ON CONFLICT (workflow_id, key) DO NOTHING RETURNING octet_length(key)`, rows...)
+		for _, n := range added {
+			size += n
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return db.countDefinitions(ctx, r.Team, size)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -54,12 +55,13 @@ func (db *DB) SeedDocument(ctx context.Context, team ids.Team, id ids.Workflow, 
 		if err != nil || n == 0 {
 			return err
 		}
-		return tx.keepSnapshot(ctx, id, snapshot)
+		return tx.keepSnapshot(ctx, team, id, snapshot, 0)
 	})
 }
 
 // AppendUpdate stores an update under the next number. Writers take turns at
-// the document's row, so that nobody ever sees a number before a lower one.
+// the document's row, so that nobody ever sees a number before a lower one. It
+// is fault.KindPayment if the team's storage has no room for it.
 func (db *DB) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u sharing.Update, now time.Time) (seq int64, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		err := tx.q.QueryRowContext(ctx, `
@@ -74,9 +76,22 @@ func (db *DB) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u 
 		_, err = tx.q.ExecContext(ctx, `
 			INSERT INTO document_updates (workflow_id, seq, data, user_id, guest_id, guest_name, at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`, id, seq, u.Data, u.Author.User, u.Author.Guest, u.Author.GuestName, micros(now))
-		return err
+		if err != nil {
+			return err
+		}
+		team, err := tx.teamOf(ctx, id)
+		if err != nil {
+			return err
+		}
+		return tx.fitDefinitions(ctx, team, int64(len(u.Data)))
 	})
 	return seq, err
+}
+
+// teamOf is the team of a workflow.
+func (db *DB) teamOf(ctx context.Context, id ids.Workflow) (team ids.Team, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT team_id FROM workflows WHERE id = $1`, id).Scan((*string)(&team))
+	return team, db.asFault(err, "workflow")
 }
 
 // goneOrStale says why a document of some epoch is not there.
@@ -98,19 +113,43 @@ func (db *DB) SaveSnapshot(ctx context.Context, id ids.Workflow, epoch, seq int6
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := tx.keepSnapshot(ctx, id, snapshot); err != nil {
-			return err
-		}
-		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1 AND seq <= $2`, id, seq)
-		return err
+		return tx.replaceUpdates(ctx, id, snapshot, seq)
 	})
 }
 
-func (db *DB) keepSnapshot(ctx context.Context, id ids.Workflow, snapshot []byte) error {
-	_, err := db.changed(ctx, `
+// replaceUpdates deletes the updates up to a number, in whose place there is a snapshot.
+func (db *DB) replaceUpdates(ctx context.Context, id ids.Workflow, snapshot []byte, upTo int64) error {
+	team, err := db.teamOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	sizes, err := all(ctx, db, func(r *sql.Rows, size *int64) error { return r.Scan(size) },
+		`DELETE FROM document_updates WHERE workflow_id = $1 AND seq <= $2 RETURNING octet_length(data)`, id, upTo)
+	if err != nil {
+		return err
+	}
+	var freed int64
+	for _, size := range sizes {
+		freed += size
+	}
+	return db.keepSnapshot(ctx, team, id, snapshot, freed)
+}
+
+// keepSnapshot stores a snapshot in place of the one before, and counts what that takes
+// less what was freed for it.
+func (db *DB) keepSnapshot(ctx context.Context, team ids.Team, id ids.Workflow, snapshot []byte, freed int64) error {
+	var before int64
+	err := db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(octet_length(data)), 0) FROM document_snapshots WHERE workflow_id = $1`, id).Scan(&before)
+	if err != nil {
+		return err
+	}
+	_, err = db.changed(ctx, `
 		INSERT INTO document_snapshots (workflow_id, data) VALUES ($1, $2)
 		ON CONFLICT (workflow_id) DO UPDATE SET data = excluded.data`, id, snapshot)
-	return err
+	if err != nil {
+		return err
+	}
+	return db.countDefinitions(ctx, team, int64(len(snapshot))-before-freed)
 }
 
 // ResetDocument starts a document afresh, if it is where the caller saw it.
@@ -122,11 +161,7 @@ func (db *DB) ResetDocument(ctx context.Context, id ids.Workflow, h sharing.Head
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := tx.keepSnapshot(ctx, id, snapshot); err != nil {
-			return err
-		}
-		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1`, id)
-		return err
+		return tx.replaceUpdates(ctx, id, snapshot, math.MaxInt64)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -167,7 +168,7 @@ func TestGuestsSpendWhatTheirLinkAllows(t *testing.T) {
 		must(t, db.Advance(ctx, r.ID, 1, runs.Step{BilledSince: august}, august))
 		end := august.Add(1429 * time.Second) // at 0.0028 credits a second: a little over 4
 		must(t, db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed}, end))
-		must(t, db.DeleteRun(ctx, team, r.ID, end))
+		must(t, second(db.DeleteRun(ctx, team, r.ID, end)))
 		_, err = start(6 * credits.Credit)
 		refused(t, "after a run was deleted", err, fault.KindPayment, billing.InviteLimit)
 		r, err = start(5 * credits.Credit)
@@ -226,6 +227,56 @@ func TestALinkToResults(t *testing.T) {
 	})
 }
 
+// The run of a guest and the link to its results are there together, or neither is.
+func TestAGuestsRunAndItsResultLinkAreOneTransaction(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, owner := newTeam(t, db)
+		w := newWorkflow(t, db, team, owner)
+		open := link(t, db, w, func(i *sharing.Invite) { i.AllowResults = true })
+		closed := link(t, db, w, nil)
+		start := func(i sharing.Invite, token string) (runs.Run, error) {
+			r := newRun(team)
+			r.Workflow, r.Invite, r.Starter = w.ID, i.ID, runs.Starter{Type: "guest", ID: "guest", Name: "Eve"}
+			r.ResultLink = &access.ResultLink{ID: ids.NewResultLink(), TokenHash: token, TokenHint: "hint", Hours: 2, ExpiresAt: august.Add(2 * time.Hour)}
+			return r, db.SubmitRun(ctx, r, 0, nil)
+		}
+		absent := func(what string, r runs.Run) {
+			t.Helper()
+			if _, err := db.Run(ctx, team, r.ID); !fault.Is(err, fault.KindNotFound) {
+				t.Errorf("%s: the run is there: %v", what, err)
+			}
+			if list, err := db.ResultLinks(ctx, team, r.ID); err != nil || len(list) != 0 {
+				t.Errorf("%s: %+v, %v", what, list, err)
+			}
+		}
+		r, err := start(open, "token")
+		must(t, err)
+		got, err := db.OpenResultLink(ctx, "token", august)
+		if err != nil || got.Run != r.ID || got.Team != team || got.Invite != open.ID || got.CreatedBy != owner || got.Hours != 2 || len(got.Parameters) != 0 || got.AllowCopy || got.TokenHint != "hint" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		again, err := start(open, "token")
+		if err == nil {
+			t.Error("two links have one token")
+		}
+		absent("a link that cannot be stored", again)
+		r, err = start(closed, "other token")
+		refused(t, "a share link without results", err, fault.KindNotFound, "")
+		absent("a share link without results", r)
+
+		must(t, db.RevokeInvite(ctx, team, open.ID, august.Add(time.Minute)))
+		must(t, db.RevokeInvite(ctx, team, open.ID, august.Add(time.Hour)))
+		if got, err := db.OpenResultLink(ctx, "token", august); err != nil || !got.RevokedAt.Equal(august.Add(time.Minute)) {
+			t.Errorf("of a share link that was revoked: %+v, %v", got, err)
+		}
+		r, err = start(open, "late token")
+		refused(t, "after that", err, fault.KindUnauthenticated, string(sharing.Revoked))
+		absent("after that", r)
+	})
+}
+
 func TestWhichFilesAGuestMayUse(t *testing.T) {
 	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
@@ -234,6 +285,11 @@ func TestWhichFilesAGuestMayUse(t *testing.T) {
 		r := newRun(team)
 		r.Inputs = []byte(`{"in":["a","b"],"more":["c"]}`)
 		must(t, db.SubmitRun(ctx, r, 0, nil))
+		again := newRun(team)
+		again.Inputs = []byte(`{"in":["b","https://host.example/x"]}`)
+		must(t, db.SubmitRun(ctx, again, 0, nil))
+		// Whatever runs were given, it is not read again.
+		must(t, second(db.changed(ctx, `UPDATE runs SET inputs = 'nobody can read this'`)))
 		for _, tt := range []struct {
 			team     ids.Team
 			workflow ids.Workflow

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -42,6 +44,7 @@ type DB struct {
 	dialect dialect
 	sealer  *sealer
 	catalog credits.Catalog
+	clock   *clock.Clock
 
 	afterAll  string       // sorts after every id
 	statement func(string) // called with each; may be nil
@@ -107,7 +110,28 @@ func connect(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db.clock = new(clock.Clock); d.now != "" {
+		db.clock, err = clock.New(ctx, db.time)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
+}
+
+// Clock is the clock of the installation: PostgreSQL's, or that of the machine
+// where one process owns the database.
+func (db *DB) Clock() *clock.Clock { return db.clock }
+
+// Now is the time of the installation. Everything that is compared with a time in
+// the database goes by it.
+func (db *DB) Now() time.Time { return db.clock.Now() }
+
+// time asks the database for its time.
+func (db *DB) time(ctx context.Context) (time.Time, error) {
+	var now int64
+	err := db.q.QueryRowContext(ctx, db.dialect.now).Scan(&now)
+	return fromMicros(now), err
 }
 
 func (db *DB) connectSQLite(ctx context.Context, path string) error {
@@ -297,9 +321,9 @@ func (db *DB) inTxIfNeeded(ctx context.Context, fn func(*DB) error) error {
 	return db.inTx(ctx, fn)
 }
 
-// lock makes the rest of this transaction the only one that holds key.
-func (db *DB) lock(ctx context.Context, key string) error {
-	return db.dialect.lockKey(ctx, db.q, key)
+// lock makes the rest of this transaction the only one that holds the keys.
+func (db *DB) lock(ctx context.Context, keys ...string) error {
+	return db.dialect.lockKeys(ctx, db.q, keys...)
 }
 
 // asFault turns an error of the driver into a fault. Anything it
@@ -339,6 +363,10 @@ func all[T any](ctx context.Context, db *DB, scan func(*sql.Rows, *T) error, que
 // compare, add and bucket them alike. No time is NULL.
 func micros(t time.Time) int64     { return t.UnixMicro() }
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
+
+// latest is the latest of some times. The clocks of two processes never agree fully;
+// what follows from something is not written as earlier than it.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 func microsOrNull(t time.Time) any {
 	if t.IsZero() {

@@ -138,7 +138,7 @@ func join(t *testing.T, db *store.DB, host, guest builtin.NewAccount, role acces
 	if err := db.InsertInvitation(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.AcceptInvitation(t.Context(), inv.Invitation, guest.ID, noon); err != nil {
+	if err := db.AcceptInvitation(t.Context(), inv.Invitation, guest.ID, "", noon); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,7 +172,7 @@ func TestAnInvitationIsOpenOnce(t *testing.T) {
 		if err := db.InsertInvitation(ctx, later); err != nil {
 			t.Errorf("after it ran out: %v", err)
 		}
-		if err := db.AcceptInvitation(ctx, inv.Invitation, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
+		if err := db.AcceptInvitation(ctx, inv.Invitation, bob.ID, "", noon); !fault.Is(err, fault.KindConflict) {
 			t.Errorf("the expired one is accepted: %v", err)
 		}
 		got, err := db.Invitation(ctx, ada.Team.ID, inv.ID)
@@ -185,7 +185,7 @@ func TestAnInvitationIsOpenOnce(t *testing.T) {
 		if err := db.RevokeInvitation(ctx, ada.Team.ID, later.ID, noon); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.AcceptInvitation(ctx, later.Invitation, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
+		if err := db.AcceptInvitation(ctx, later.Invitation, bob.ID, "", noon); !fault.Is(err, fault.KindConflict) {
 			t.Errorf("a revoked one is accepted: %v", err)
 		}
 	})

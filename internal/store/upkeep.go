@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/upkeep"
 )
 
@@ -124,7 +125,11 @@ const (
 	month = 30 * 24 * time.Hour
 )
 
-// allExpired are ended sessions, programs that registered themselves and nobody let in, old answers, counted requests, mails nobody
+// workersKept is how long the row of a worker stays after its last report: longer than runs
+// wait for the worker. Whoever lists the workers that are there goes by present.
+const workersKept = offers.RememberedFor + 24*time.Hour
+
+// allExpired are ended sessions, programs that registered themselves and nobody let in, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
 // asks for any more, what was sent to webhooks, what became of times of schedules, hashes of what lies
 // elsewhere, workers and backups that did not report again, and environments of runs
@@ -138,7 +143,6 @@ var allExpired = []expired{
 	{"oauth_devices", "device_hash", `expires_at <= $1`, time.Hour},
 	{"access_tokens", "id", `expires_at <= $1`, 0},
 	{"slips", "token_hash", `expires_at <= $1`, 0},
-	{"answers", "scope, key", `created_at <= $1`, answerLife},
 	{"rate_hits", "bucket, at", `expires_at <= $1`, 0},
 	{"outbox", "id", `created_at <= $1`, week},
 	{"signing_keys", "id", `retires_at <= $1`, week},
@@ -146,7 +150,11 @@ var allExpired = []expired{
 	{"readings", "id", `created_at <= $1 AND NOT EXISTS (SELECT 1 FROM analyses a WHERE a.reading_id = readings.id)`, month},
 	{"chat_quota", "day, who", `day <= $1`, week},
 	{"failed_pdfs", "day, who", `day <= $1`, week},
-	{"workers", "owner", `seen_at <= $1`, time.Hour},
+	{"workers", "owner", `seen_at <= $1`, workersKept},
+	// What a host had for runs is known from its latest worker that worked. A server that
+	// is restarted over and over leaves no more than that.
+	{"workers", "owner", `seen_at <= $1 AND owner NOT IN (SELECT owner FROM (
+		SELECT owner, ROW_NUMBER() OVER (PARTITION BY host, executor ORDER BY seen_at DESC, owner DESC) AS nth FROM workers WHERE vcpu > 0) latest WHERE nth = 1)`, time.Hour},
 	{"webhook_deliveries", "id", `created_at <= $1`, month},
 	{"notifications", "id", `created_at <= $1`, 3 * month},
 	{"schedule_firings", "schedule_id, due_at", `at <= $1 AND outcome <> 'waiting'`, 3 * month},
@@ -168,7 +176,37 @@ func (db *DB) DeleteExpired(ctx context.Context, now time.Time) (upkeep.Result, 
 		r.Done += int(n)
 		r.More = r.More || n >= upkeepBatch
 	}
-	return r, nil
+	err := db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.deleteAnswers(ctx, fmt.Sprintf(`(scope, key) IN (SELECT scope, key FROM answers WHERE created_at <= $1 LIMIT %d)`, upkeepBatch), micros(now.Add(-answerLife)))
+		r.Done, r.More = r.Done+n, r.More || n >= upkeepBatch
+		return err
+	})
+	return r, err
+}
+
+// How many free pages of 4 KB a SQLite file keeps for what comes next, and how many it
+// gives back in one transaction.
+const (
+	keptPages     = 1024
+	returnedPages = 256
+)
+
+// ReturnSpace gives pages of a SQLite file that nothing uses back to the file system, some
+// at a time. A file that was made by an earlier version only uses them again. PostgreSQL
+// has autovacuum.
+func (db *DB) ReturnSpace(ctx context.Context) (upkeep.Result, error) {
+	if db.writer == nil {
+		return upkeep.Result{}, nil
+	}
+	var mode, free int
+	err := db.q.QueryRowContext(ctx, `SELECT auto_vacuum, freelist_count FROM pragma_auto_vacuum(), pragma_freelist_count()`).Scan(&mode, &free)
+	const incremental = 2
+	if err != nil || mode != incremental || free <= keptPages {
+		return upkeep.Result{}, err
+	}
+	n := min(returnedPages, free-keptPages)
+	_, err = db.changed(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, n))
+	return upkeep.Result{Done: n, More: free-n > keptPages}, err
 }
 
 // MarkBackup says that a backup is being made until then: no object is deleted

@@ -94,7 +94,8 @@ type expiring struct {
 	*DB
 	team        ids.Team
 	before, now int64
-	left        int // rows that it may still delete
+	left        int      // rows that it may still delete
+	pending     []string // the bytes of outputs that are to be deleted
 }
 
 // delete runs a statement whose last argument bounds how many rows it deletes,
@@ -200,9 +201,11 @@ const inUse = `EXISTS (
 		AND (o.retry_of = runs.id OR o.inputs LIKE '%/runs/' || runs.id || '/%'))`
 
 // DeleteRun deletes a run of a team that has ended, in small transactions: the
-// run itself goes with the last, so that whoever is interrupted asks again.
-func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) error {
+// run itself goes with the last, so that whoever is interrupted asks again. It
+// returns the bytes that are to be deleted.
+func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) (pending []string, err error) {
 	for gone := false; !gone; {
+		var some []string
 		err := db.inTx(ctx, func(tx *DB) error {
 			r, err := tx.lockedRun(ctx, id)
 			if err == nil && r.Team != team {
@@ -221,14 +224,17 @@ func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time
 			case used:
 				return fault.Conflict("a run that has not ended takes something of this one: wait for it, or cancel it")
 			}
-			gone, err = (&expiring{DB: tx, team: team, now: micros(now), left: upkeepBatch}).run(ctx, id)
+			e := &expiring{DB: tx, team: team, now: micros(now), left: upkeepBatch}
+			gone, err = e.run(ctx, id)
+			some = e.pending
 			return err
 		})
 		if err != nil {
-			return err
+			return pending, err
 		}
+		pending = append(pending, some...)
 	}
-	return nil
+	return pending, nil
 }
 
 // runs deletes those that ended longest ago with all that they made. One stays
@@ -290,13 +296,34 @@ func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) 
 		`DELETE FROM reported_nodes WHERE run_id = $1 AND node_id IN (SELECT node_id FROM reported_nodes WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_nodes WHERE run_id = $1 AND node_id IN (SELECT node_id FROM run_nodes WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_addresses WHERE run_id = $1 AND url IN (SELECT url FROM run_addresses WHERE run_id = $1 LIMIT $2 + 0)`,
-		`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE id = $1 LIMIT $2 + 0)`,
 	} {
 		if gone, err = e.delete(ctx, query, id); err != nil || !gone {
 			return false, err
 		}
 	}
-	return true, nil
+	size, err := e.runBytes(ctx, id)() // before what was reported of it goes, too
+	if err == nil {
+		_, err = e.changed(ctx, `DELETE FROM runs WHERE id = $1`, id)
+	}
+	if err == nil {
+		e.left--
+		err = e.countDefinitions(ctx, e.team, -size)
+	}
+	return true, err
+}
+
+// deleteCounted deletes rows and returns the storage that they took.
+func (e *expiring) deleteCounted(ctx context.Context, query string, args ...any) error {
+	sizes, err := all(ctx, e.DB, func(r *sql.Rows, size *int64) error { return r.Scan(size) }, query, args...)
+	if err != nil {
+		return err
+	}
+	e.left -= len(sizes)
+	var freed int64
+	for _, size := range sizes {
+		freed += size
+	}
+	return e.countDefinitions(ctx, e.team, -freed)
 }
 
 // outputs deletes what a run made. Bytes that other runs use again stay for
@@ -309,9 +336,11 @@ func (e *expiring) outputs(ctx context.Context, id ids.Run) (gone bool, err erro
 		return false, err
 	}
 	for _, blob := range list {
-		if _, err := e.dropBlob(ctx, e.team, blob); err != nil {
+		pending, err := e.dropBlob(ctx, e.team, blob)
+		if err != nil {
 			return false, err
 		}
+		e.pending = append(e.pending, pending...)
 	}
 	e.left -= len(list)
 	return e.left > 0, nil
@@ -326,7 +355,7 @@ func (e *expiring) revisions(ctx context.Context) (n int, more bool, err error) 
 		return 0, false, err
 	}
 	for _, id := range workflows {
-		gone, err := e.delete(ctx, `
+		err := e.deleteCounted(ctx, `
 			DELETE FROM workflow_revisions WHERE workflow_id = $1 AND revision IN (
 				SELECT r.revision FROM workflow_revisions r
 				WHERE r.workflow_id = $1
@@ -334,8 +363,9 @@ func (e *expiring) revisions(ctx context.Context) (n int, more bool, err error) 
 					AND r.revision < (SELECT revision FROM workflows WHERE id = $1)
 					AND r.revision NOT IN (SELECT workflow_revision FROM runs WHERE workflow_id = $1)
 					AND r.revision <> COALESCE((SELECT MAX(c.revision) FROM workflow_revisions c WHERE c.workflow_id = $1 AND c.confirmed), 0)
-				ORDER BY r.revision LIMIT $3 + 0)`, id, e.before)
-		if err != nil || !gone {
+				ORDER BY r.revision LIMIT $3 + 0)
+			RETURNING `+revisionSize, id, e.before, e.left)
+		if err != nil || e.left <= 0 {
 			return upkeepBatch - e.left, true, err
 		}
 	}

@@ -54,18 +54,21 @@ func (db *DB) InsertWebhook(ctx context.Context, w webhooks.Webhook, most int) e
 }
 
 const webhookRow = `
-	SELECT w.id, w.team_id, w.url, w.sealed_url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at, w.format, w.template
+	SELECT w.id, w.team_id, w.url, w.sealed_url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at, w.format, w.template, w.timeouts, w.paused_until
 	FROM webhooks w JOIN users u ON u.id = w.created_by `
 
 func (db *DB) scanWebhook(row scanner, w *webhooks.Webhook) error {
 	var sealed, address []byte
-	var created, updated int64
+	var created, updated, paused int64
 	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, &address, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated,
-		(*string)(&w.Format), &w.Template)
+		(*string)(&w.Format), &w.Template, &w.Timeouts, &paused)
 	if err != nil {
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
+	if paused > 0 {
+		w.PausedUntil = fromMicros(paused)
+	}
 	if w.URL == "" { // otherwise written by an earlier version, and not sealed yet
 		plain, err := db.sealer.open(webhookAddressPlace(w.ID), address)
 		if err != nil {
@@ -91,12 +94,20 @@ func (db *DB) Webhook(ctx context.Context, team ids.Team, id ids.Webhook) (w web
 
 // SaveWebhook changes a webhook.
 func (db *DB) SaveWebhook(ctx context.Context, w webhooks.Webhook) error {
-	n, err := db.changed(ctx, `UPDATE webhooks SET url = '', sealed_url = $1, events = $2, enabled = $3, why = $4, updated_at = $5, format = $6, template = $7 WHERE team_id = $8 AND id = $9`,
-		db.sealer.seal(webhookAddressPlace(w.ID), []byte(w.URL)), tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), string(w.Format), w.Template, w.Team, w.ID)
+	n, err := db.changed(ctx, `UPDATE webhooks SET url = '', sealed_url = $1, events = $2, enabled = $3, why = $4, updated_at = $5, format = $6, template = $7, timeouts = $8, paused_until = $9 WHERE team_id = $10 AND id = $11`,
+		db.sealer.seal(webhookAddressPlace(w.ID), []byte(w.URL)), tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), string(w.Format), w.Template, w.Timeouts, pauseMicros(w), w.Team, w.ID)
 	if err == nil && n == 0 {
 		err = fault.NotFound("no such webhook")
 	}
 	return err
+}
+
+// pauseMicros is when the pause of a webhook ends; 0: there is none.
+func pauseMicros(w webhooks.Webhook) int64 {
+	if w.PausedUntil.IsZero() {
+		return 0
+	}
+	return micros(w.PausedUntil)
 }
 
 // sealAddresses seals the addresses of webhooks that an earlier version wrote down
@@ -206,11 +217,17 @@ const isDue = `d.status = 'pending' AND d.next_at <= $1
 	AND NOT EXISTS (SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = d.webhook_id AND e.run_id = d.run_id AND e.run_id <> ''
 		AND e.status = 'pending' AND e.seq < d.seq)`
 
-// ClaimDeliveries takes a webhook that has something due, for one process.
+// claimable picks the webhooks w that nobody sends to at a time $1, that are not paused,
+// and whose team has less than webhooks.TeamAtOnce others that are sent to.
+var claimable = fmt.Sprintf(`w.enabled AND w.busy_until <= $1 AND w.paused_until <= $1
+	AND (SELECT COUNT(*) FROM webhooks o WHERE o.team_id = w.team_id AND o.busy_until > $1) < %d`, webhooks.TeamAtOnce)
+
+// ClaimDeliveries takes the webhook that has something due and was released longest
+// ago, for one process.
 func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most int) (w webhooks.Webhook, list []webhooks.Delivery, err error) {
 	// Reading first keeps an idle server from writing.
 	var id ids.Webhook
-	find := `SELECT w.id FROM webhooks w WHERE w.enabled AND w.busy_until <= $1 AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.id AND ` + isDue + `) ORDER BY w.busy_until LIMIT 1`
+	find := `SELECT w.id FROM webhooks w WHERE ` + claimable + ` AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.id AND ` + isDue + `) ORDER BY w.busy_until LIMIT 1`
 	err = db.q.QueryRowContext(ctx, find, micros(now)).Scan((*string)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return w, nil, nil
@@ -220,7 +237,7 @@ func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most in
 	}
 	err = db.inTx(ctx, func(tx *DB) error {
 		w, list = webhooks.Webhook{}, nil
-		n, err := tx.changed(ctx, `UPDATE webhooks SET busy_until = $1 WHERE id = $2 AND enabled AND busy_until <= $3`, micros(until), id, micros(now))
+		n, err := tx.changed(ctx, `UPDATE webhooks AS w SET busy_until = $2 WHERE id = $3 AND `+claimable, micros(now), micros(until), id)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -236,15 +253,15 @@ func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most in
 }
 
 // ReleaseWebhook ends a claim that has not run out and gone to somebody else.
-func (db *DB) ReleaseWebhook(ctx context.Context, id ids.Webhook, until time.Time) error {
-	_, err := db.changed(ctx, `UPDATE webhooks SET busy_until = 0 WHERE id = $1 AND busy_until = $2`, id, micros(until))
+func (db *DB) ReleaseWebhook(ctx context.Context, id ids.Webhook, until, now time.Time) error {
+	_, err := db.changed(ctx, `UPDATE webhooks SET busy_until = $1 WHERE id = $2 AND busy_until = $3`, micros(now), id, micros(until))
 	return err
 }
 
-// Attempted writes down how an attempt went, and disables a webhook whose
-// address is gone. A process that was stopped in the middle, and whose claim went
-// to another, changes nothing.
-func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, disable string) error {
+// Attempted writes down how an attempt went, pauses a webhook whose address does not
+// answer in time, and disables one whose address is gone. A process that was stopped in
+// the middle, and whose claim went to another, changes nothing.
+func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, w webhooks.Webhook, disable string) error {
 	return db.inTx(audit.Without(ctx), func(tx *DB) error {
 		n, err := tx.changed(ctx, `
 			UPDATE webhook_deliveries SET status = $1, attempts = $2, next_at = $3, delivered_at = $4, response_status = $5, answer = $6, error = $7
@@ -253,7 +270,12 @@ func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, disable string
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := tx.moveLater(ctx, d); err != nil || disable == "" {
+		if err := tx.moveLater(ctx, d); err != nil {
+			return err
+		}
+		// Most answer in time, and nothing changes.
+		_, err = tx.changed(ctx, `UPDATE webhooks SET timeouts = $1, paused_until = $2 WHERE id = $3 AND (timeouts <> $1 OR paused_until <> $2)`, w.Timeouts, pauseMicros(w), d.Webhook)
+		if err != nil || disable == "" {
 			return err
 		}
 		_, err = tx.changed(ctx, `UPDATE webhooks SET enabled = FALSE, why = $1 WHERE id = $2`, disable, d.Webhook)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func attempt(t *testing.T, db *DB, d webhooks.Delivery, status webhooks.Status, 
 	if status == webhooks.Delivered {
 		d.DeliveredAt, d.ResponseStatus = next, 204
 	}
-	must(t, db.Attempted(t.Context(), d, disable))
+	must(t, db.Attempted(t.Context(), d, webhooks.Webhook{}, disable))
 }
 
 // Of each run the earliest message goes first, whatever becomes of it, and the
@@ -63,11 +64,11 @@ func TestMessagesOfARunGoInTheirOrder(t *testing.T) {
 		attempt(t, db, of[first.ID], webhooks.Pending, later, "")
 		attempt(t, db, of[first.ID], webhooks.Delivered, august, "") // a server that lost its claim changes nothing
 		attempt(t, db, of[other.ID], webhooks.Delivered, august, "")
-		must(t, db.ReleaseWebhook(ctx, w.ID, august)) // not the claim that there is
+		must(t, db.ReleaseWebhook(ctx, w.ID, august, august)) // not the claim that there is
 		if _, list := due(t, db, august.Add(30*time.Second)); len(list) != 0 {
 			t.Errorf("%+v", list)
 		}
-		must(t, db.ReleaseWebhook(ctx, w.ID, august.Add(time.Minute)))
+		must(t, db.ReleaseWebhook(ctx, w.ID, august.Add(time.Minute), august))
 		if _, list := due(t, db, later.Add(-time.Microsecond)); len(list) != 0 {
 			t.Errorf("what waits for an earlier message: %+v", list)
 		}
@@ -76,7 +77,7 @@ func TestMessagesOfARunGoInTheirOrder(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 		attempt(t, db, list[0], webhooks.Failed, later, "") // given up
-		must(t, db.ReleaseWebhook(ctx, w.ID, later.Add(time.Minute)))
+		must(t, db.ReleaseWebhook(ctx, w.ID, later.Add(time.Minute), august))
 		_, list = due(t, db, later)
 		if len(list) != 1 || list[0].Type != "run.cancelled" || list[0].Run != first.ID {
 			t.Errorf("%+v", list)
@@ -88,6 +89,49 @@ func TestMessagesOfARunGoInTheirOrder(t *testing.T) {
 		if _, list := due(t, db, later.AddDate(0, 0, 1)); len(list) != 0 {
 			t.Errorf("one that is disabled: %+v", list)
 		}
+	})
+}
+
+// Of a team, so many webhooks are sent to at once, whatever waits; those that were sent
+// to longest ago go first, and one that is paused waits.
+func TestTeamsTakeTurnsWithTheirWebhooks(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		many, owner := newTeam(t, db)
+		few, other := newTeam(t, db)
+		for range webhooks.TeamAtOnce + 2 {
+			hook(t, db, many, owner)
+		}
+		one := hook(t, db, few, other)
+		submit(t, db, many)
+		submit(t, db, few)
+		claimed := map[ids.Team][]webhooks.Webhook{}
+		for w, _ := due(t, db, august); w.ID != ""; w, _ = due(t, db, august) {
+			claimed[w.Team] = append(claimed[w.Team], w)
+		}
+		if len(claimed[many]) != webhooks.TeamAtOnce || len(claimed[few]) != 1 || claimed[few][0].ID != one.ID {
+			t.Fatalf("%d and %d are sent to at once", len(claimed[many]), len(claimed[few]))
+		}
+		first := claimed[many][0]
+		must(t, db.ReleaseWebhook(ctx, first.ID, august.Add(time.Minute), august))
+		next, _ := due(t, db, august)
+		if next.Team != many || slices.ContainsFunc(claimed[many], func(w webhooks.Webhook) bool { return w.ID == next.ID }) {
+			t.Errorf("%s, and not one that was not sent to yet", next.ID)
+		}
+		one.PausedUntil = august.Add(time.Hour)
+		must(t, db.SaveWebhook(ctx, one))
+		must(t, db.ReleaseWebhook(ctx, one.ID, august.Add(time.Minute), august))
+		if w, _ := due(t, db, august.Add(time.Second)); w.Team == few {
+			t.Error("one that is paused is sent to")
+		}
+		must(t, db.ReleaseWebhook(ctx, next.ID, august.Add(time.Minute), august))
+		for range 10 {
+			if w, _ := due(t, db, august.Add(2*time.Hour)); w.ID == one.ID {
+				return
+			}
+		}
+		t.Error("nothing is sent after the pause")
 	})
 }
 

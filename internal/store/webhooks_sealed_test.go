@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -65,7 +64,7 @@ func TestAddressesOfWebhooksAreSealed(t *testing.T) {
 	closed()
 	sealed(opened(key))
 	closed()
-	if _, err := RotateSecretKey(t.Context(), Options{URL: url, SecretKey: key}, next, time.Now()); err != nil {
+	if _, err := RotateSecretKey(t.Context(), Options{URL: url, SecretKey: key}, next); err != nil {
 		t.Fatal(err)
 	}
 	sealed(opened(next))

@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/workflows"
@@ -20,19 +22,34 @@ func (db *DB) WorkflowStores() workflows.Stores {
 	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db, Follow: db, Folders: db, Definitions: db}
 }
 
-// InsertWorkflow adds a workflow with its first revision.
+// InsertWorkflow adds a workflow with its first revision. One too many for the team is
+// fault.KindConflict, and one that its storage has no room for fault.KindPayment.
 func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *access.IdempotencyRecord) error {
 	audit.On(ctx, w.ID)
+	size, err := revisionBytes(w)
+	if err != nil {
+		return err
+	}
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, w.CreatedAt); err != nil {
 			return err
 		}
-		_, err := tx.q.ExecContext(ctx, `
+		// It also has all others of the team wait who add a workflow, so that they are
+		// counted one after the other.
+		if err := tx.fitDefinitions(ctx, w.Team, size+int64(len(w.Description))); err != nil {
+			return err
+		}
+		n, err := tx.changed(ctx, `
 			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags, kind, folder)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind, w.Folder)
+			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
+			WHERE (SELECT COUNT(*) FROM workflows WHERE team_id = $2) < $14`,
+			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind, w.Folder,
+			workflows.MaxPerTeam)
 		if err != nil {
 			return tx.asFault(err, "workflow")
+		}
+		if n == 0 {
+			return fault.Conflict("the team has %d workflows, which is as many as it may have: delete some first", workflows.MaxPerTeam).WithCode("too_many_workflows")
 		}
 		if err := tx.saveRevision(ctx, w, rev, true); err != nil {
 			return err
@@ -71,6 +88,11 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	if err := json.Unmarshal(problems, &w.Problems); err != nil {
 		return w, err
 	}
+	// Both are kept in one list.
+	first := slices.IndexFunc(w.Problems, func(p graph.Problem) bool { return p.Warning })
+	if first >= 0 {
+		w.Problems, w.Warnings = w.Problems[:first:first], w.Problems[first:]
+	}
 	one := []workflows.Row{w.Row}
 	err = db.lastRuns(ctx, team, one)
 	w.LastRuns = one[0].LastRuns
@@ -105,20 +127,29 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 // SaveWorkflow writes what was changed, unless somebody saved in between, or a run
 // has closed the revision.
 func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
-	saved, err = db.saveWorkflow(ctx, w, rev, rev == nil || rev.Guest == "")
+	saved, err = db.saveWorkflow(ctx, w, rev, rev == nil || rev.Guest == "", (*DB).fitDefinitions)
 	if errors.Is(err, errOutrun) {
 		return false, nil
 	}
 	return saved, err
 }
 
-func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool) (saved bool, err error) {
+// saveWorkflow writes a workflow, if nobody saved in between; count counts the storage that it
+// takes more than before.
+func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool, count func(tx *DB, ctx context.Context, team ids.Team, size int64) error) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
+		size, err := tx.growth(ctx, w, rev)
+		if err != nil {
+			return err
+		}
 		n, err := tx.changed(ctx, `
 			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, kind = $7, folder = $8, version = version + 1
 			WHERE team_id = $9 AND id = $10 AND version = $11`,
 			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Kind, w.Folder, w.Team, w.ID, w.Version)
 		if saved = n == 1; err != nil || !saved {
+			return err
+		}
+		if err := count(tx, ctx, w.Team, size); err != nil {
 			return err
 		}
 		if rev != nil {
@@ -145,7 +176,8 @@ func (db *DB) SaveSynced(ctx context.Context, w workflows.Workflow, rev *workflo
 		if err := tx.q.QueryRowContext(ctx, `SELECT guest_seq = 0 FROM documents WHERE workflow_id = $1`, w.ID).Scan(&confirmed); err != nil {
 			return err
 		}
-		if saved, err = tx.saveWorkflow(ctx, w, rev, confirmed); err == nil && !saved {
+		// What people have drawn is there, with or without room for the definition of it.
+		if saved, err = tx.saveWorkflow(ctx, w, rev, confirmed, (*DB).countDefinitions); err == nil && !saved {
 			return errOutrun
 		}
 		return err
@@ -156,11 +188,38 @@ func (db *DB) SaveSynced(ctx context.Context, w workflows.Workflow, rev *workflo
 	return saved, err
 }
 
+// growth is how many bytes a workflow takes more than the stored one of the same version.
+func (db *DB) growth(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (bytes int64, err error) {
+	number := -1
+	bytes = int64(len(w.Description))
+	if rev != nil {
+		size, err := revisionBytes(w)
+		if err != nil {
+			return 0, err
+		}
+		number, bytes = rev.Number, bytes+size
+	}
+	var before int64
+	err = db.q.QueryRowContext(ctx, `
+		SELECT octet_length(description) + COALESCE((SELECT `+revisionSize+` FROM workflow_revisions WHERE workflow_id = workflows.id AND revision = $3), 0)
+		FROM workflows WHERE team_id = $1 AND id = $2`, w.Team, w.ID, number).Scan(&before)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil // deleted in this moment
+	}
+	return bytes - before, err
+}
+
+// revisionBytes is how many bytes a revision of a workflow takes.
+func revisionBytes(w workflows.Workflow) (int64, error) {
+	problems, err := json.Marshal(w.Problems)
+	return int64(len(w.Definition) + len(problems)), err
+}
+
 // errOutrun takes a transaction back because somebody was faster.
 var errOutrun = errors.New("somebody was faster")
 
 func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workflows.Revision, confirmed bool) error {
-	problems, err := json.Marshal(w.Problems)
+	problems, err := json.Marshal(slices.Concat(w.Problems, w.Warnings))
 	if err != nil {
 		return err
 	}
@@ -203,12 +262,18 @@ func (db *DB) ConfirmRevision(ctx context.Context, team ids.Team, id ids.Workflo
 // calls its runs off and revokes its links.
 func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		n, err := tx.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id)
+		size, err := tx.lockedSize(ctx, team, id)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return fault.NotFound("no such workflow")
+		if _, err := tx.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id); err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `DELETE FROM workflow_inputs WHERE workflow_id = $1 AND team_id = $2`, id, team); err != nil {
+			return err
+		}
+		if err := tx.countDefinitions(ctx, team, -size); err != nil {
+			return err
 		}
 		if err := tx.revokeInvitesOf(ctx, id, now); err != nil {
 			return err
@@ -222,6 +287,21 @@ func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow
 		}
 		return err
 	})
+}
+
+// lockedSize is how many bytes a workflow takes until the transaction ends: whoever saves it
+// or draws in it waits.
+func (db *DB) lockedSize(ctx context.Context, team ids.Team, id ids.Workflow) (size int64, err error) {
+	for _, query := range []string{
+		`SELECT COUNT(*) FROM (SELECT 1 FROM documents WHERE workflow_id = $2 AND $1 <> '' ` + db.dialect.forUpdate + `) d`,
+		`SELECT 1 FROM workflows WHERE team_id = $1 AND id = $2 ` + db.dialect.forUpdate,
+		`SELECT ` + workflowSize + ` FROM workflows WHERE team_id = $1 AND id = $2`, // after the locks, so that it sees what they waited for
+	} {
+		if err := db.q.QueryRowContext(ctx, query, team, id).Scan(&size); err != nil {
+			return 0, db.asFault(err, "workflow")
+		}
+	}
+	return size, nil
 }
 
 // lastRuns adds the newest ten runs to each of the workflows.

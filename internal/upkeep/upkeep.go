@@ -18,6 +18,7 @@ import (
 type Chore struct {
 	Name  string        // of its metrics and its row: words-with-dashes
 	Every time.Duration // after it was last done
+	Limit time.Duration // of a batch, which is cut short then and fails; 0: none
 	// Batch does a part of it. It holds no lock for long, may be cut short
 	// anywhere, and may be done again by another process. Every write to the
 	// database carries the fence.
@@ -95,8 +96,11 @@ const (
 
 // Options are what the keeper is made of.
 type Options struct {
-	Store   Store
-	Shared  []Chore // of the database and the object store: one process at a time
+	Store Store
+	// Shared are the chores of the database and the object store, which one process at
+	// a time does. Those of one list are done one after the other; a list waits for no
+	// other, so that an object store that hangs keeps nothing of the database.
+	Shared  [][]Chore
 	Local   []Chore // of this machine
 	Owner   string  // this process, unique for its life
 	Metrics Metrics
@@ -151,7 +155,7 @@ func (k *Keeper) hold(ctx context.Context, fence int64) {
 	known, err := k.Store.Chores(ctx)
 	k.complain(ctx, "cannot read how the chores went", err)
 	if err == nil {
-		k.work(working, k.Shared, known, fence)
+		k.workOnAll(working, known, fence)
 	}
 	stop()
 	renewing.Wait()
@@ -181,12 +185,23 @@ func (k *Keeper) renew(ctx context.Context, fence int64) {
 	}
 }
 
+// workOnAll does the shared chores until ctx ends, each list by itself.
+func (k *Keeper) workOnAll(ctx context.Context, known []Record, fence int64) {
+	for _, r := range known {
+		k.Metrics.Chore(r, false)
+	}
+	var lists sync.WaitGroup
+	for _, chores := range k.Shared {
+		lists.Go(func() { k.work(ctx, chores, known, fence) })
+	}
+	lists.Wait()
+}
+
 // work does chores as they become due, until ctx ends.
 func (k *Keeper) work(ctx context.Context, chores []Chore, known []Record, fence int64) {
 	records := map[string]Record{}
 	for _, r := range known {
 		records[r.Name] = r
-		k.Metrics.Chore(r, false)
 	}
 	for len(chores) > 0 {
 		wait := time.Hour
@@ -253,8 +268,13 @@ func (k *Keeper) batches(ctx context.Context, c Chore, fence int64) (all Result,
 	}
 }
 
-// guarded keeps a panic of one chore from ending the process.
+// guarded does a batch within its limit, and keeps a panic from ending the process.
 func guarded(ctx context.Context, c Chore, fence int64) (r Result, err error) {
+	if c.Limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, c.Limit)
+		defer cancel()
+		ctx = limited
+	}
 	defer func() {
 		if said := recover(); said != nil {
 			err = fmt.Errorf("panic: %v\n%s", said, debug.Stack())

@@ -65,6 +65,11 @@ type process struct {
 
 func start(t *testing.T, db upkeep.Store, name string, shared ...upkeep.Chore) *process {
 	t.Helper()
+	return startLists(t, db, name, shared)
+}
+
+func startLists(t *testing.T, db upkeep.Store, name string, shared ...[]upkeep.Chore) *process {
+	t.Helper()
 	p := &process{ears: &ears{here: map[string][]upkeep.Record{}, others: map[string]upkeep.Record{}}, ended: make(chan struct{})}
 	p.Keeper = upkeep.New(upkeep.Options{Store: db, Owner: name, Shared: shared, Metrics: p.ears, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ctx, end := context.WithCancel(t.Context())
@@ -229,6 +234,38 @@ func TestALongChoreKeepsTheLeaseAndItsPlace(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		if list := p.ears.heard("long"); len(list) != 1 || list[0].Done != 3 || len(places) != 3 || places[2] != "xx" {
 			t.Errorf("it went %+v by %q", list, places)
+		}
+		p.stop()
+	})
+}
+
+// A chore whose batch hangs is cut short and fails. Chores of its own list wait until
+// then, those of other lists do not.
+func TestAHangingChoreHoldsUpNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, db *store.DB) {
+		works := func(name string) upkeep.Chore {
+			return upkeep.Chore{Name: name, Every: 10 * time.Second, Batch: func(context.Context, int64) (upkeep.Result, error) { return upkeep.Result{Done: 1}, nil }}
+		}
+		p := startLists(t, db, "one",
+			[]upkeep.Chore{
+				{Name: "hangs", Every: time.Hour, Limit: 2 * time.Minute, Batch: func(ctx context.Context, _ int64) (upkeep.Result, error) {
+					<-ctx.Done()
+					return upkeep.Result{}, ctx.Err()
+				}},
+				works("beside"),
+			},
+			[]upkeep.Chore{works("elsewhere")},
+		)
+		time.Sleep(time.Minute)
+		if beside, elsewhere := p.ears.heard("beside"), p.ears.heard("elsewhere"); len(beside) != 0 || len(elsewhere) < 5 {
+			t.Errorf("while it hangs: %d and %d times", len(beside), len(elsewhere))
+		}
+		time.Sleep(2 * time.Minute)
+		if list := p.ears.heard("hangs"); len(list) != 1 || list[0].Error != context.DeadlineExceeded.Error() {
+			t.Errorf("it went %+v", list)
+		}
+		if beside := p.ears.heard("beside"); len(beside) == 0 {
+			t.Error("the chore after it is not done")
 		}
 		p.stop()
 	})

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/safedial"
 )
 
@@ -42,7 +43,7 @@ func (c *Client) Post(ctx context.Context, url string, headers map[string]string
 	case errors.Is(err, safedial.ErrPrivate):
 		return 0, "", errors.New("the address is in a private network, where nothing is sent")
 	case errors.Is(err, context.DeadlineExceeded):
-		return 0, "", errors.New("the address did not answer in time")
+		return 0, "", webhooks.ErrSlow
 	case err != nil:
 		return 0, "", errors.New("the address cannot be reached")
 	}

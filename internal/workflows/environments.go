@@ -20,6 +20,7 @@ func (s *Service) SayNoEnvironments(problem func(environment.Spec) string) {
 func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
 	var d struct {
 		Nodes []struct {
+			ID          string            `json:"id"`
 			Environment *environment.Spec `json:"environment"`
 		} `json:"nodes"`
 	}
@@ -31,7 +32,7 @@ func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
 			continue
 		}
 		if why := s.noEnvironments(*n.Environment); why != "" {
-			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why})
+			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why, Code: graph.EnvironmentUnavailable, Node: n.ID, Field: "environment"})
 		}
 	}
 	return list

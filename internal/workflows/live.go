@@ -3,7 +3,7 @@ package workflows
 import (
 	"bytes"
 	"context"
-	"slices"
+	"reflect"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -48,9 +48,11 @@ func (s *Service) synced(ctx context.Context, team ids.Team, id ids.Workflow) (W
 	return s.stores.Workflows.Workflow(ctx, team, id)
 }
 
-// Stored is a workflow as it was last saved, for whoever edits its document.
+// Stored is a workflow as it was last saved, with all its problems, for whoever
+// edits its document.
 func (s *Service) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
-	return s.stores.Workflows.Workflow(ctx, team, id)
+	w, err := s.stores.Workflows.Workflow(ctx, team, id)
+	return s.looked(ctx, w, err)
 }
 
 // SaveFromDocument keeps what a document says as the workflow's definition. It is never
@@ -68,11 +70,10 @@ func (s *Service) settleDrawing(ctx context.Context, d LiveDefinition) (Workflow
 			return before, err
 		}
 		after := before
-		after.define(g)
-		after.Problems = append(slices.Clip(malformed), after.Problems...)
+		after.define(g, malformed)
 		after.SyncedSeq = d.Seq
 		var rev *Revision
-		if !bytes.Equal(before.Definition, after.Definition) || !slices.Equal(before.Problems, after.Problems) {
+		if !bytes.Equal(before.Definition, after.Definition) || !reflect.DeepEqual(before.Problems, after.Problems) {
 			if rev, err = s.revision(ctx, d.Author, before, g, d.Summary); err != nil {
 				return before, err
 			}

@@ -147,7 +147,7 @@ func TestProblemsComeAndGoWithTheServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			problems, err := b.Validate(ctx, b.owner, []byte(definition))
+			problems, _, err := b.Validate(ctx, b.owner, []byte(definition))
 			if err != nil || len(problems) != len(now.Problems) {
 				t.Errorf("%d problems, and %d when it is checked: %v", len(now.Problems), len(problems), err)
 			}
@@ -173,7 +173,7 @@ func TestProblemsComeAndGoWithTheServer(t *testing.T) {
 		if got := said(); got != "nodes[1].secrets[0]" {
 			t.Error(got)
 		}
-		if problems, err := b.Validate(ctx, b.owner, []byte(`{"nodes":[{"id":"a","comand":"x"}]}`)); err != nil || len(problems) == 0 {
+		if problems, _, err := b.Validate(ctx, b.owner, []byte(`{"nodes":[{"id":"a","comand":"x"}]}`)); err != nil || len(problems) == 0 {
 			t.Errorf("what cannot be saved: %v, %v", problems, err)
 		}
 	})

@@ -84,7 +84,9 @@ func containersUnused(definition []byte) (list []graph.Problem) {
 	}
 	for i, n := range d.Nodes {
 		if string(n[pipelinefile.ContainersField]) == "true" {
-			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d]", i), Message: pipelinefile.NoContainers})
+			var id string
+			_ = json.Unmarshal(n["id"], &id) // an odd one is a problem of its own
+			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d]", i), Message: pipelinefile.NoContainers, Code: graph.ContainersUnused, Node: id, Warning: true})
 		}
 	}
 	return list

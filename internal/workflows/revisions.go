@@ -62,7 +62,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return Workflow{}, err
 	}
-	g, err := checked(e)
+	g, err := s.checked(ctx, caller.Team, e)
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -130,6 +130,9 @@ type saving struct {
 // revision of its own. Where people edit together, a definition becomes an
 // edit of theirs.
 func (s *Service) save(ctx context.Context, by saving, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
+	if err := s.hasRoom(ctx); err != nil {
+		return Workflow{}, err
+	}
 	for {
 		before, err := s.synced(ctx, by.team, by.id)
 		if err != nil {
@@ -164,7 +167,7 @@ func (s *Service) save(ctx context.Context, by saving, change func(*Workflow) (*
 			continue
 		}
 		if g != nil {
-			after.define(g)
+			after.define(g, nil)
 		}
 		var rev *Revision
 		switch {

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/domain/search"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/domain/tags"
 	"github.com/millrace/millrace/internal/domain/workflowfolder"
@@ -126,13 +127,25 @@ type Service struct {
 	now    func() time.Time
 
 	noEnvironments func(environment.Spec) string
-	repositories   Repositories // nil: nothing comes from Git
+	full           func(context.Context) error // whether there is no room for more
+	repositories   Repositories                // nil: nothing comes from Git
 	memory         *bounds.Memory
 }
 
 // NewService makes the room.
 func NewService(stores Stores, now func() time.Time) *Service {
 	return &Service{stores: stores, now: now}
+}
+
+// RefuseWhile has workflows neither made nor changed while a check returns an error, such as
+// that of a full disk.
+func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
+
+func (s *Service) hasRoom(ctx context.Context) error {
+	if s.full == nil {
+		return nil
+	}
+	return s.full(ctx)
 }
 
 // New is what a workflow starts as.
@@ -153,9 +166,15 @@ const (
 	maxDescription = 10_000
 )
 
+// MaxPerTeam is how many workflows a team may have.
+const MaxPerTeam = 10_000
+
 // Create adds a workflow to the caller's team.
 func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Workflow, error) {
 	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	if err := s.hasRoom(ctx); err != nil {
 		return Workflow{}, err
 	}
 	followed, release, err := s.fill(ctx, caller.Team, &in)
@@ -163,13 +182,13 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		return Workflow{}, err
 	}
 	defer release()
-	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags, Folder: &in.Folder})
+	g, err := s.checked(ctx, caller.Team, Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags, Folder: &in.Folder})
 	if err != nil {
 		return Workflow{}, err
 	}
 	w := blank()
 	if g != nil {
-		w.define(g)
+		w.define(g, nil)
 	}
 	now := s.now()
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
@@ -182,7 +201,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		return Workflow{}, err
 	}
 	shown := w
-	shown.Problems, shown.Warnings = append(slices.Clip(w.Problems), unknown...), containersUnused(w.Definition)
+	shown.Problems, shown.Warnings = append(slices.Clip(w.Problems), unknown...), append(slices.Clip(w.Warnings), containersUnused(w.Definition)...)
 	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		if record, err = in.Once(shown); err != nil {
@@ -199,18 +218,20 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 // blank is what a workflow is before anybody has drawn anything.
 var blank = sync.OnceValue(func() Workflow {
 	w := Workflow{Row: Row{Revision: 1}, Version: 1}
-	w.define(graph.Empty())
+	w.define(graph.Empty(), nil)
 	return w
 })
 
-func (w *Workflow) define(g *graph.Graph) {
-	w.Definition, w.Fingerprint, w.NodeCount, w.Problems = g.JSON(), g.Fingerprint(), g.NodeCount(), g.Incomplete()
+// define gives a workflow a definition. malformed is what saving would refuse in it.
+func (w *Workflow) define(g *graph.Graph, malformed []graph.Problem) {
+	w.Definition, w.Fingerprint, w.NodeCount = g.JSON(), g.Fingerprint(), g.NodeCount()
+	w.Problems, w.Warnings = g.Problems(malformed), g.Warnings()
 	w.Source, w.SourceProblem, w.Kind = g.Source, "", pipeline.Of(g)
 }
 
 // checked finds everything that is wrong with what was sent. The graph is nil
 // when no definition was.
-func checked(e Edit) (*graph.Graph, error) {
+func (s *Service) checked(ctx context.Context, team ids.Team, e Edit) (*graph.Graph, error) {
 	var wrong []fault.Detail
 	if e.Name != nil {
 		name := strings.TrimSpace(*e.Name)
@@ -233,7 +254,13 @@ func checked(e Edit) (*graph.Graph, error) {
 	var g *graph.Graph
 	if e.Definition != nil {
 		parsed, malformed := graph.Parse(e.Definition)
-		wrong = append(wrong, malformed...)
+		if len(malformed) > 0 {
+			problems, _, err := s.findings(ctx, team, e.Definition)
+			if err != nil {
+				return nil, err
+			}
+			wrong = append(wrong, problems...)
+		}
 		g = parsed
 	}
 	if len(wrong) > 0 {
@@ -242,10 +269,11 @@ func checked(e Edit) (*graph.Graph, error) {
 	return g, nil
 }
 
-// first is the sentence that stands for all the problems.
+// first is the sentence that stands for all the problems. Those of a definition, which
+// have codes, say themselves what they are about.
 func first(wrong []fault.Detail) string {
 	text := wrong[0].Message
-	if wrong[0].Path != "" {
+	if wrong[0].Path != "" && wrong[0].Code == "" {
 		text = wrong[0].Path + ": " + text
 	}
 	if n := len(wrong) - 1; n > 0 {
@@ -254,14 +282,17 @@ func first(wrong []fault.Detail) string {
 	return text
 }
 
-// Validate lists everything that keeps a definition from being saved or run.
-func (s *Service) Validate(ctx context.Context, caller access.Caller, definition []byte) ([]graph.Problem, error) {
-	g, malformed := graph.Parse(definition)
-	if len(malformed) > 0 {
-		return malformed, nil
-	}
-	unknown, err := s.looseProblems(ctx, caller.Team, definition)
-	return append(g.Incomplete(), unknown...), err
+// Validate lists everything that keeps a definition from being saved or run, and
+// what is probably a mistake.
+func (s *Service) Validate(ctx context.Context, caller access.Caller, definition []byte) (problems, warnings []graph.Problem, err error) {
+	return s.findings(ctx, caller.Team, definition)
+}
+
+// findings lists what an editor of the definition is told.
+func (s *Service) findings(ctx context.Context, team ids.Team, definition []byte) (problems, warnings []graph.Problem, err error) {
+	g, malformed := graph.Salvage(definition)
+	loose, err := s.looseProblems(ctx, team, definition)
+	return append(g.Problems(malformed), loose...), append(g.Warnings(), containersUnused(definition)...), err
 }
 
 // looseProblems are problems that come and go with the team's secrets and the
@@ -287,9 +318,9 @@ func (s *Service) looked(ctx context.Context, w Workflow, err error) (Workflow, 
 		return w, err
 	}
 	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
-	w.Problems, w.Warnings = append(slices.Clip(w.Problems), unknown...), containersUnused(w.Definition)
+	w.Problems, w.Warnings = append(slices.Clip(w.Problems), unknown...), append(slices.Clip(w.Warnings), containersUnused(w.Definition)...)
 	if w.SourceProblem != "" {
-		w.Problems = append(w.Problems, graph.Problem{Path: "source", Message: w.SourceProblem})
+		w.Problems = append(w.Problems, graph.Problem{Path: "source", Message: w.SourceProblem, Code: graph.SourceUnreachable, Field: "source"})
 	}
 	return w, err
 }
@@ -311,16 +342,19 @@ func (s *Service) Shared(ctx context.Context, guest access.Caller) (Workflow, er
 	return s.synced(ctx, guest.Team, guest.Guest.Workflow)
 }
 
-// Workflows lists the team's workflows, newest first, from the cursor on.
-func (s *Service) Workflows(ctx context.Context, caller access.Caller, before ids.Workflow, limit int) (rows []Row, more bool, err error) {
+// Workflows lists the team's workflows whose names have all the words, newest
+// first. The list goes on before next, if that is one.
+func (s *Service) Workflows(ctx context.Context, caller access.Caller, words string, before ids.Workflow, limit int) (rows []Row, next ids.Workflow, err error) {
 	if err := caller.Must(access.Read); err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
-	rows, err = s.stores.Workflows.Workflows(ctx, caller.Team, before, limit+1)
-	if len(rows) > limit {
-		return rows[:limit], true, err
+	rows, last, err := search.Find(search.ParseParts(words), limit, Row{ID: before}, func(w Row) string { return w.Name }, func(after Row, n int) ([]Row, error) {
+		return s.stores.Workflows.Workflows(ctx, caller.Team, after.ID, n)
+	})
+	if last != nil {
+		next = last.ID
 	}
-	return rows, false, err
+	return rows, next, err
 }
 
 // Delete removes a workflow. Members may delete only what they made.

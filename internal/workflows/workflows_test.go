@@ -144,8 +144,8 @@ func TestEverythingThatIsWrongIsSaidAtOnceAndNothingIsKept(t *testing.T) {
 				}
 			}
 		}
-		if rows, more, err := b.Workflows(t.Context(), b.owner, "", 10); err != nil || len(rows) != 0 || more {
-			t.Errorf("%v %v %v", rows, more, err)
+		if rows, next, err := b.Workflows(t.Context(), b.owner, "", "", 10); err != nil || len(rows) != 0 || next != "" {
+			t.Errorf("%v %v %v", rows, next, err)
 		}
 		w, err := b.Create(t.Context(), b.owner, workflows.New{Name: "  " + strings.Repeat("é", 200) + " "})
 		if err != nil || w.Name != strings.Repeat("é", 200) {
@@ -162,16 +162,15 @@ func TestTheListPagesNewestFirst(t *testing.T) {
 		}
 		var seen []ids.Workflow
 		before := ids.Workflow("")
-		for more := true; more; {
+		for more := true; more; more = before != "" {
 			var rows []workflows.Row
 			var err error
-			if rows, more, err = b.Workflows(t.Context(), b.owner, before, 2); err != nil || len(rows) == 0 {
+			if rows, before, err = b.Workflows(t.Context(), b.owner, "", before, 2); err != nil || len(rows) == 0 {
 				t.Fatal(rows, err)
 			}
 			for _, r := range rows {
 				seen = append(seen, r.ID)
 			}
-			before = seen[len(seen)-1]
 		}
 		if fmt.Sprint(seen) != fmt.Sprint(made) {
 			t.Errorf("%v, want %v", seen, made)

@@ -61,14 +61,21 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
+PLUGIN = ROOT / "clients" / "snakemake" / "src"
+CLIENT = ROOT / "clients" / "python" / "src"
+
+
 def snakemake(work: Path, server: Server, token: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return begin(work, server.url, token, [PLUGIN, CLIENT], *arguments)
+
+
+def begin(work: Path, url: str, token: str, packages: list[Path], *arguments: str) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(work),
-        "MILLRACE_SERVER": server.url,
+        "MILLRACE_SERVER": url,
         "MILLRACE_TOKEN": token,
     }
-    packages = [ROOT / "clients" / "snakemake" / "src", ROOT / "clients" / "python" / "src"]
     environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
     program = str(Path(sys.executable).with_name("snakemake"))
     command = [program, "--cores", "4", "--logger", "millrace", "--logger-millrace-project", "sums", *arguments]
@@ -177,3 +184,19 @@ def test_a_token_that_is_refused_is_said_once_and_the_workflow_goes_on(server: S
     assert not list((work / ".snakemake" / "millrace").iterdir())
     assert snakemake(work, server, "mrt_wrong", "--dry-run").wait(120) == 0
     assert "millrace: " not in (work / "said").read_text()
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+def test_without_the_client_it_is_said_how_to_install_it_and_the_workflow_goes_on(
+    tmp_path: Path, work: Path, stranger: bool
+) -> None:
+    packages = [PLUGIN]
+    if stranger:  # a package of this name from an index
+        (tmp_path / "index" / "millrace").mkdir(parents=True)
+        (tmp_path / "index" / "millrace" / "__init__.py").write_text("")
+        packages.append(tmp_path / "index")
+    process = begin(work, "http://127.0.0.1:1", "none", packages, "parts/3.txt")
+    (work / "opened").touch()
+    assert process.wait() == 0, (work / "said").read_text()
+    said = (work / "said").read_text()
+    assert said.count("pip install ./clients/python ./clients/snakemake") == 1, said

@@ -83,7 +83,11 @@ func (s *Settings) OpenStore(ctx context.Context, c credits.Catalog) (*store.DB,
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, store.Options{URL: s.URL(), SecretKey: key, Catalog: c, MaxConnections: s.Connections})
+	db, err := store.Open(ctx, store.Options{URL: s.URL(), SecretKey: key, Catalog: c, MaxConnections: s.Connections})
+	if errors.Is(err, store.ErrWrongKey) && s.SecretKey == "" && keyfile.Changing(s.Data) {
+		return nil, errors.New("a change of the secret key was not finished: run `millrace admin rotate-key` again to finish it, or with --undo to go back to the old key")
+	}
+	return db, err
 }
 
 // OpenBeside opens the database for a command that runs beside a server: it

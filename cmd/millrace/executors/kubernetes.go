@@ -93,6 +93,7 @@ type Shims struct {
 	}
 	Key []byte // of tickets
 	Log *slog.Logger
+	Now func() time.Time
 
 	hints []chan struct{}
 }
@@ -106,7 +107,7 @@ func (s *Shims) Handler(api http.Handler) http.Handler {
 			default:
 			}
 		}
-	}, time.Now)
+	}, s.Now)
 	shims := attemptshttp.Handler(service, s.Log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, attemptshttp.Prefix) {
@@ -120,7 +121,7 @@ func (s *Shims) Handler(api http.Handler) http.Handler {
 // Chores remove what attempts have left behind.
 func (s *Shims) Chores(every time.Duration) []upkeep.Chore {
 	return []upkeep.Chore{{Name: "left-attempts", Every: every, Batch: upkeep.Paged(func(ctx context.Context, _ int64, after string) (upkeep.Result, string, error) {
-		n, next, err := attempts.Sweep(ctx, s.Store, s.Objects, after, time.Now())
+		n, next, err := attempts.Sweep(ctx, s.Store, s.Objects, after, s.Now())
 		return upkeep.Result{Done: n, More: next != ""}, next, err
 	})}}
 }
@@ -146,7 +147,7 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 			return Driver{}, err
 		}
 		d, err := remote.Open(ctx, remote.Config{
-			Name: kubernetes.Name, Scope: scope, Store: s.Store, Pieces: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: time.Now, Lag: kubernetesLag, ImageWait: imageWait,
+			Name: kubernetes.Name, Scope: scope, Store: s.Store, Pieces: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: s.Now, Lag: kubernetesLag, ImageWait: imageWait,
 			GiveUpAfter: x.Kubernetes.KubernetesGiveUpAfter,
 			Inspect:     func(job string) string { return "kubectl --namespace " + c.Namespace + " describe job " + job },
 		}, cluster)

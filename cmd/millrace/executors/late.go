@@ -12,13 +12,15 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// Driver is all that an executor of ours can do: each field is the same one.
+// Driver is all that an executor of ours can do: each field is the same one. Only
+// one whose tasks write to the server's disk has a Freezer.
 type Driver struct {
 	executor.Driver
 	executor.Renewer
 	executor.Watcher
 	executor.Meter
 	executor.Preparer
+	executor.Freezer
 	io.Closer
 }
 
@@ -31,7 +33,7 @@ type Late struct {
 	err    error
 }
 
-var _ = Driver{(*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil)}
+var _ = Driver{(*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil)}
 
 // Open begins with an executor, and returns at once.
 func Open(ctx context.Context, open func(context.Context) (Driver, error)) *Late {
@@ -107,10 +109,10 @@ func (d *Late) Stop(ctx context.Context, h executor.Handle, grace time.Duration)
 	return driver.Stop(ctx, h, grace)
 }
 
-func (d *Late) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+func (d *Late) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
-		return nil, err
+		return executor.Log{}, err
 	}
 	return driver.Logs(ctx, h, offset)
 }
@@ -145,6 +147,30 @@ func (d *Late) Marks(ctx context.Context, h executor.Handle, offset int64) ([]ex
 		return nil, err
 	}
 	return driver.Marks(ctx, h, offset)
+}
+
+func (d *Late) Freeze(ctx context.Context) ([]executor.Size, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return driver.Freeze(ctx)
+}
+
+func (d *Late) Evict(ctx context.Context, id string) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Evict(ctx, id)
+}
+
+func (d *Late) Thaw(ctx context.Context) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Thaw(ctx)
 }
 
 // Watch begins when the driver does; until then there is nothing to see.

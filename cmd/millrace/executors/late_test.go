@@ -27,6 +27,9 @@ func calls(d *executors.Late) map[string]func(context.Context) error {
 		"Release":      func(ctx context.Context) error { return d.Release(ctx, h) },
 		"Renew":        func(ctx context.Context) error { return d.Renew(ctx, h) },
 		"Usage":        func(ctx context.Context) error { _, err := d.Usage(ctx, h); return err },
+		"Freeze":       func(ctx context.Context) error { _, err := d.Freeze(ctx); return err },
+		"Evict":        func(ctx context.Context) error { return d.Evict(ctx, "a") },
+		"Thaw":         func(ctx context.Context) error { return d.Thaw(ctx) },
 		"Marks":        func(ctx context.Context) error { _, err := d.Marks(ctx, h, 0); return err },
 	}
 }

@@ -22,10 +22,12 @@ type Workers struct {
 	Engines []*engine.Engine
 	DB      *store.DB
 	Feed    *live.Feed
+	Alone   bool // no other server can use the database
 
-	mu     sync.Mutex
-	asked  time.Time
-	others []runs.Worker
+	mu         sync.Mutex
+	asked      time.Time
+	others     []runs.Worker
+	remembered []runs.Worker // that were there lately
 }
 
 // Wake says that there may be a run to start.
@@ -77,7 +79,7 @@ func (w *Workers) Offers(ctx context.Context) (list []runs.Worker, err error) {
 			list = append(list, o)
 		}
 	}
-	others, err := w.reported(ctx)
+	others, _, err := w.reported(ctx)
 	for _, o := range others {
 		if i, ours := here[o.Owner]; ours {
 			list[i].Draining = o.Draining // which only the database knows
@@ -92,19 +94,21 @@ func (w *Workers) Offers(ctx context.Context) (list []runs.Worker, err error) {
 // reportedFor is how long what others reported is taken for what they have.
 const reportedFor = 5 * time.Second
 
-func (w *Workers) reported(ctx context.Context) ([]runs.Worker, error) {
+func (w *Workers) reported(ctx context.Context) (others, remembered []runs.Worker, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	now := w.DB.Now()
 	if now.Sub(w.asked) < reportedFor {
-		return w.others, nil
+		return w.others, w.remembered, nil
 	}
-	list, err := w.DB.Workers(ctx, now)
-	if err != nil {
-		return nil, err
+	if others, err = w.DB.Workers(ctx, now); err != nil {
+		return nil, nil, err
 	}
-	w.asked, w.others = now, list
-	return list, nil
+	if remembered, err = w.DB.GoneWorkers(ctx, now.Add(-offers.RememberedFor), now); err != nil {
+		return nil, nil, err
+	}
+	w.asked, w.others, w.remembered = now, others, remembered
+	return others, remembered, nil
 }
 
 // Choose finds the executor of a run.
@@ -113,7 +117,16 @@ func (w *Workers) Choose(ctx context.Context, want runs.Wanted) (runs.Chosen, er
 	if err != nil {
 		return runs.Chosen{}, err
 	}
-	return offers.Choose(all, want)
+	_, remembered, err := w.reported(ctx)
+	if err != nil {
+		return runs.Chosen{}, err
+	}
+	if w.Alone { // an executor that is not among our own is not coming back
+		remembered = slices.DeleteFunc(slices.Clone(remembered), func(o runs.Worker) bool {
+			return !slices.ContainsFunc(all, func(own runs.Worker) bool { return own.Executor == o.Executor })
+		})
+	}
+	return offers.Choose(all, offers.Away(all, remembered), want)
 }
 
 // Serves reports whether a size can ever be served, and what it costs.

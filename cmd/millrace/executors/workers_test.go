@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -72,6 +73,48 @@ func TestTheOffersOfOtherServers(t *testing.T) {
 		w.asked = time.Time{}
 		if _, err := w.Choose(ctx, runs.Wanted{}); err == nil || fault.Is(err, fault.KindConflict) {
 			t.Errorf("of a database that does not answer: %v", err)
+		}
+	})
+}
+
+// A run that only a worker can serve that is gone waits for it, for a week. An embedded
+// database has no other workers than those of its server.
+func TestRunIsChosenForAWorkerThatIsGone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now()
+		gpu := credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}
+		report := func(owner, executor string, size credits.Size, ago time.Duration) {
+			t.Helper()
+			w := runs.Worker{Owner: owner, Host: "host of " + executor, Executor: executor, Kind: "local", PricePercent: 100, Size: size}
+			if err := db.ReportWorker(t.Context(), w, now.Add(-ago)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report("1", "cpus", credits.Size{VCPU: 4, RAMGB: 16}, 0)
+		report("2", "gpus", gpu, 3*time.Hour)
+		report("3", "gpus", credits.Size{}, 2*time.Hour) // it started while its executor was away
+		report("4", "old", credits.Size{VCPU: 4, RAMGB: 16, GPU: 2}, offers.RememberedFor+time.Hour)
+		if _, err := db.DeleteExpired(t.Context(), now); err != nil { // keeps those that are remembered
+			t.Fatal(err)
+		}
+		for name, tt := range map[string]struct {
+			alone    bool
+			wanted   runs.Wanted
+			executor string
+			kind     fault.Kind
+		}{
+			"a GPU":                     {false, runs.Wanted{Size: gpu}, "gpus", ""},
+			"by name":                   {false, runs.Wanted{Executor: "gpus"}, "gpus", ""},
+			"no GPU":                    {false, runs.Wanted{Size: credits.Size{VCPU: 1, RAMGB: 4}}, "cpus", ""},
+			"more than it had":          {false, runs.Wanted{Size: credits.Size{VCPU: 8, RAMGB: 32, GPU: 2}}, "", fault.KindConflict},
+			"one that is gone for good": {false, runs.Wanted{Executor: "old"}, "", fault.KindInvalid},
+			"where no other can come":   {true, runs.Wanted{Size: gpu}, "", fault.KindConflict},
+		} {
+			got, err := (&Workers{DB: db, Alone: tt.alone}).Choose(t.Context(), tt.wanted)
+			if got.Executor != tt.executor || (err != nil) != (tt.kind != "") || err != nil && !fault.Is(err, tt.kind) {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
 		}
 	})
 }

@@ -4,7 +4,6 @@ package installation
 import (
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -30,10 +29,10 @@ func New(s Settings, db *store.DB, disk *freedisk.Watch, work Workers, catalog c
 	about := operator.About{
 		Version: s.Version, Go: runtime.Version(), License: "Apache-2.0", SignUp: s.SignUp,
 		Database: choose(s.DatabaseURL, "postgresql", "sqlite"), Objects: choose(s.StorageURL, "s3", "folder"), Mail: choose(s.SMTPURL, "smtp", "folder"),
-		StartedAt: time.Now(),
+		StartedAt: db.Now(),
 	}
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: time.Now,
+		Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
 		Disk: func() operator.Disk {
 			space, state := disk.Measure()
 			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}
@@ -51,5 +50,5 @@ func choose(setting, set, unset string) string {
 // Recorder writes down which requests to this server fail.
 func Recorder(db *store.DB) *operator.Recorder {
 	host, _ := os.Hostname() // only to tell people where the log is
-	return operator.NewRecorder(db, host, time.Now)
+	return operator.NewRecorder(db, host, db.Now)
 }

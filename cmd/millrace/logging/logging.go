@@ -18,10 +18,9 @@ type LogSettings struct {
 	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text, json, or auto: text on a terminal." group:"logging"`
 }
 
-// Logger writes to out: for people on a terminal, as JSON otherwise.
-func (s *LogSettings) Logger(out io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(s.LogLevel)) // one of the flag's own words
+// Logger writes what has the level, or a higher one, to out: for people on a terminal, as
+// JSON otherwise.
+func (s *LogSettings) Logger(out io.Writer, level slog.Leveler) *slog.Logger {
 	file, isFile := out.(*os.File)
 	terminal := isFile && isatty.IsTerminal(file.Fd())
 	if s.LogFormat == "json" || (s.LogFormat == "auto" && !terminal) {

@@ -113,7 +113,7 @@ func (o *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Ti
 		}
 		for _, h := range held {
 			if !still[h] {
-				to.RunLost(ctx, h.Run, time.Now())
+				to.RunLost(ctx, h.Run, o.Now())
 			}
 		}
 	})
@@ -142,6 +142,12 @@ func (o Objects) Put(ctx context.Context, key, contentType string, r io.Reader, 
 func (o Objects) Stat(ctx context.Context, key string) (files.Blob, error) {
 	b, err := o.Kept.Stat(ctx, key)
 	return b, o.note(err)
+}
+
+// StatOutput is watched.
+func (o Objects) StatOutput(ctx context.Context, key string) (runs.Stored, error) {
+	s, err := o.Kept.StatOutput(ctx, key)
+	return s, o.note(err)
 }
 
 // Open is watched.

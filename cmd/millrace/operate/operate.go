@@ -31,7 +31,7 @@ type Console struct {
 func Service(db *store.DB) *operator.Service {
 	return operator.NewService(operator.Options{
 		Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, SendSoon: func() {}, Wake: func() {}, Cancel: func(ids.Run) {},
-		Catalog: credits.DefaultCatalog(), Now: time.Now,
+		Catalog: credits.DefaultCatalog(), Now: db.Now,
 	})
 }
 

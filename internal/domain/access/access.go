@@ -132,6 +132,8 @@ type Guest struct {
 	// Secrets says that their runs may use the team's secrets, and that they
 	// may change what is done with them.
 	Secrets bool
+	// Results says that they get a link to the results of each run they start.
+	Results bool
 }
 
 // Author is who wrote something. A guest writes in the name of the member who

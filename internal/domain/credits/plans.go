@@ -18,6 +18,11 @@ func Plans() []Plan { return []Plan{Free, Pro, Team} }
 // GB is how many bytes a gigabyte has, in limits and in prices alike.
 const GB int64 = 1 << 30
 
+// DefinitionAllowance is how many bytes a team's definitions may take before they count as
+// storage: workflows with their revisions and live documents, what runs were given, and
+// answers that can be repeated.
+const DefinitionAllowance int64 = 64 << 20
+
 // PlanTerms is what a plan includes. Where a cap is 0 there is none.
 type PlanTerms struct {
 	Name           Plan

@@ -8,31 +8,44 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/millrace/millrace/internal/domain/ydoc"
 )
 
 // The document follows the definition graph, so that either becomes the other
-// by a plain walk: maps by id or name everywhere, nodes as maps of their own so
-// that two people who edit two fields both win, commands as texts, everything
-// else as plain values.
+// by a plain walk: maps by key or name everywhere, nodes, ports, parameters and
+// settings as maps of their own so that two people who edit two fields both win,
+// what people type at length as texts, everything else as plain values. Every step
+// has a text from the beginning, so that two people who start to type in it type
+// into the same. A text or a map that is empty says nothing. Documents of earlier
+// versions have plain values in their place, which become texts and maps when they
+// change. A step's key never changes; its id is a field, which is left out where it is
+// the key. Edges name steps by key, so that a step can be renamed while somebody else
+// connects it or types in its command.
 const (
 	rootMeta  = "meta"  // version
-	rootNodes = "nodes" // by id
+	rootNodes = "nodes" // by key
 	rootEdges = "edges" // by id
 	rootExtra = "extra" // what else stands at the top: ui and x-…
 )
 
-// named are the roots that hold plain values by name, as the definition does.
+// named are the roots that hold values by name, as the definition does.
 var named = []string{"parameters", "inputs", "outputs"}
 
 // Roots are the names at the top of a document.
 var Roots = append([]string{rootMeta, rootNodes, rootEdges, rootExtra}, named...)
 
 // Fields of a node that are more than a value.
-const commandField, positionField = "command", "position"
+const idField, commandField, textField, positionField = "id", "command", "text", "position"
 
-var mapFields = []string{"inputs", "outputs", "env"}
+// memberFields are those whose members are changed one by one.
+var memberFields = []string{"inputs", "outputs", "env", "resources", "retries", "scatter"}
+
+// helpField is the field of a parameter or input that several people can type in.
+const helpField = "description"
+
+func isText(field string) bool { return field == commandField || field == textField }
 
 // Seed is the first content of a document, which is the same on any server.
 func Seed(definition []byte) (update []byte, err error) {
@@ -66,10 +79,12 @@ func Write(doc *ydoc.Doc, definition []byte) (update []byte, err error) {
 		p.values(tx.Map(rootExtra), extra)
 		for _, name := range named {
 			values, _ := def[name].(map[string]any)
-			p.values(tx.Map(name), values)
+			p.members(tx.Map(name), values)
 		}
-		p.values(tx.Map(rootEdges), byID(def[rootEdges]))
-		p.nodes(tx.Map(rootNodes), byID(def[rootNodes]))
+		nodes := byID(def[rootNodes])
+		keys := keysFor(doc, nodes)
+		p.values(tx.Map(rootEdges), byKey(byID(def[rootEdges]), keys))
+		p.nodes(tx.Map(rootNodes), nodes, keys)
 		return nil
 	})
 }
@@ -91,6 +106,108 @@ func byID(list any) map[string]any {
 	return out
 }
 
+// keysFor gives the steps of a definition, by id, their keys in a document: those
+// that they have, or for others the id, or something like it where that is taken.
+func keysFor(doc *ydoc.Doc, nodes map[string]any) map[string]string {
+	keys, taken := make(map[string]string, len(nodes)), map[string]bool{}
+	for key, id := range IDs(doc, nil) {
+		keys[id], taken[key] = key, true
+	}
+	for id := range nodes {
+		if _, ok := keys[id]; ok {
+			continue
+		}
+		key := unused(id, taken)
+		keys[id], taken[key] = key, true
+	}
+	return keys
+}
+
+// byKey is edges whose ends are keys in place of ids.
+func byKey(edges map[string]any, keys map[string]string) map[string]any {
+	for _, e := range edges {
+		rename(e, keys)
+	}
+	return edges
+}
+
+// rename gives the ends of an edge other names, where they have one.
+func rename(edge any, names map[string]string) {
+	fields, _ := edge.(map[string]any)
+	for _, end := range []string{"source", "target"} {
+		if name, ok := fields[end].(string); ok && names[name] != "" {
+			fields[end] = names[name]
+		}
+	}
+}
+
+// unused is a name that nobody has: the one that is wanted, or with a number.
+func unused(wanted string, taken map[string]bool) string {
+	name := wanted
+	for n := 2; taken[name]; n++ {
+		name = wanted + "_" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// IDs returns the id of each step by its key. No two are the same: of steps that
+// want one id, that which held it has it, and the others get a number. Where none
+// held it, the one whose key it is comes first, then the order of keys decides.
+func IDs(doc *ydoc.Doc, held map[string]string) map[string]string {
+	nodes := doc.Map(rootNodes)
+	keys := nodes.Keys()
+	wanted := make(map[string]string, len(keys))
+	for _, key := range keys {
+		wanted[key] = key
+		if node, ok := nodes.Map(key); ok {
+			if v, _ := node.Value(idField); v != nil {
+				if id, ok := v.(string); ok && id != "" {
+					wanted[key] = id
+				}
+			}
+		}
+	}
+	later := func(key string) int {
+		switch {
+		case held[key] == wanted[key]:
+			return 0
+		case key == wanted[key]:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(later(a), later(b)), cmp.Compare(a, b)) })
+	ids, taken := make(map[string]string, len(keys)), make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if id := wanted[key]; !taken[id] {
+			ids[key], taken[id] = id, true
+		}
+	}
+	for _, key := range keys {
+		if ids[key] == "" {
+			ids[key] = unused(wanted[key], taken)
+			taken[ids[key]] = true
+		}
+	}
+	return ids
+}
+
+// SetIDs writes the ids that steps have where they asked for others.
+func SetIDs(doc *ydoc.Doc, ids map[string]string) (update []byte, err error) {
+	return doc.Edit(func(tx *ydoc.Tx) error {
+		for key, id := range ids {
+			node, ok := tx.Map(rootNodes).Map(key)
+			if !ok {
+				continue
+			}
+			if v, has := node.Value(idField); has && v != id || !has && key != id {
+				tx.Set(node, idField, id)
+			}
+		}
+		return nil
+	})
+}
+
 // writer writes what differs.
 type writer struct{ tx *ydoc.Tx }
 
@@ -98,9 +215,7 @@ type writer struct{ tx *ydoc.Tx }
 func (p writer) values(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for key, v := range want {
-		if old, ok := m.Value(key); !ok || !reflect.DeepEqual(old, v) {
-			p.tx.Set(m, key, v)
-		}
+		p.value(m, key, v)
 	}
 }
 
@@ -112,45 +227,139 @@ func (p writer) remove(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p writer) nodes(m ydoc.Map, want map[string]any) {
-	p.remove(m, want)
+// nodes makes a map hold these nodes, each at the key of its id.
+func (p writer) nodes(m ydoc.Map, want map[string]any, keys map[string]string) {
+	kept := make(map[string]any, len(want))
+	for id := range want {
+		kept[keys[id]] = nil
+	}
+	p.remove(m, kept)
 	for id, v := range want {
-		node, ok := m.Map(id)
-		if !ok {
-			node = p.tx.SetMap(m, id)
-		}
+		key := keys[id]
 		fields, _ := v.(map[string]any)
+		node, ok := m.Map(key)
+		if !ok {
+			node = p.tx.SetMap(m, key)
+			p.emptyText(node, fields)
+		}
+		if _, has := node.Value(idField); fields != nil && (has || key != id) {
+			fields[idField] = id
+		}
 		p.node(node, fields)
 	}
 }
 
+// emptyText gives a step a text to type in, if the definition has none for it.
+func (p writer) emptyText(m ydoc.Map, fields map[string]any) {
+	field := commandField
+	if fields["type"] == "note" {
+		field = textField
+	}
+	if _, has := fields[field]; !has {
+		p.tx.SetText(m, field, "")
+	}
+}
+
 func (p writer) node(m ydoc.Map, want map[string]any) {
-	p.remove(m, want)
+	for _, key := range m.Keys() {
+		if _, ok := want[key]; ok {
+			continue
+		}
+		text, hasText := m.Text(key)
+		inner, hasMembers := m.Map(key)
+		switch { // somebody may be changing what is in it
+		case hasText && isText(key):
+			p.tx.Replace(text, "")
+		case hasMembers && slices.Contains(memberFields, key):
+			p.members(inner, nil)
+		default:
+			p.tx.Delete(m, key)
+		}
+	}
 	for name, v := range want {
 		if name == positionField {
 			v = pair(v)
 		}
-		text, isText := v.(string)
 		inner, isMap := v.(map[string]any)
 		switch {
-		case name == commandField && isText:
-			if t, ok := m.Text(name); !ok {
-				p.tx.SetText(m, name, text)
-			} else if t.String() != text {
-				p.tx.Replace(t, text)
-			}
-		case slices.Contains(mapFields, name) && isMap:
+		case isText(name):
+			p.text(m, name, v)
+		case slices.Contains(memberFields, name) && isMap && differs(m, name, v):
 			under, ok := m.Map(name)
 			if !ok {
 				under = p.tx.SetMap(m, name)
 			}
-			p.values(under, inner)
+			p.members(under, inner)
 		default:
-			if old, ok := m.Value(name); !ok || !reflect.DeepEqual(old, v) {
-				p.tx.Set(m, name, v)
-			}
+			p.value(m, name, v)
 		}
 	}
+}
+
+// members makes a map hold these values, each of which may have fields.
+func (p writer) members(m ydoc.Map, want map[string]any) {
+	p.remove(m, want)
+	for name, v := range want {
+		fields, isMap := v.(map[string]any)
+		if !isMap {
+			p.value(m, name, v)
+			continue
+		}
+		if !differs(m, name, v) {
+			continue
+		}
+		under, ok := m.Map(name)
+		if !ok {
+			under = p.tx.SetMap(m, name)
+		}
+		p.fields(under, fields)
+	}
+}
+
+// fields makes the map of a member hold these fields.
+func (p writer) fields(m ydoc.Map, want map[string]any) {
+	for _, key := range m.Keys() {
+		if _, ok := want[key]; ok {
+			continue
+		}
+		if help, ok := m.Text(key); ok && key == helpField {
+			p.tx.Replace(help, "") // somebody may be typing in it
+		} else {
+			p.tx.Delete(m, key)
+		}
+	}
+	for name, v := range want {
+		if name == helpField {
+			p.text(m, name, v)
+		} else {
+			p.value(m, name, v)
+		}
+	}
+}
+
+// text makes a field a text that reads v, if that is one.
+func (p writer) text(m ydoc.Map, name string, v any) {
+	s, ok := v.(string)
+	switch t, isText := m.Text(name); {
+	case !ok || !differs(m, name, v):
+		p.value(m, name, v)
+	case isText:
+		p.tx.Replace(t, s)
+	default:
+		p.tx.SetText(m, name, s)
+	}
+}
+
+func (p writer) value(m ydoc.Map, name string, v any) {
+	if differs(m, name, v) {
+		p.tx.Set(m, name, v)
+	}
+}
+
+// differs reports whether a map says something else of a key.
+func differs(m ydoc.Map, key string, v any) bool {
+	old, ok := m.Value(key)
+	return !ok || !reflect.DeepEqual(old, v)
 }
 
 // pair is a position as the document keeps it: one value, so that dragging
@@ -173,9 +382,9 @@ func unpair(v any) any {
 	return v
 }
 
-// Read is the definition that a document says. Nodes and edges that prior had
-// stay in its order, the others follow by id.
-func Read(doc *ydoc.Doc, prior []byte) ([]byte, error) {
+// Read is the definition that a document says, with these ids of its steps. Nodes
+// and edges that prior had stay in its order, the others follow by id.
+func Read(doc *ydoc.Doc, ids map[string]string, prior []byte) ([]byte, error) {
 	def := doc.JSON(rootExtra)
 	if version, ok := doc.Map(rootMeta).Value("version"); ok {
 		def["version"] = version
@@ -183,11 +392,25 @@ func Read(doc *ydoc.Doc, prior []byte) ([]byte, error) {
 		def["version"] = 1
 	}
 	for _, name := range named {
-		def[name] = doc.JSON(name)
+		values := doc.JSON(name)
+		for _, v := range values {
+			if fields, ok := v.(map[string]any); ok && fields[helpField] == "" {
+				delete(fields, helpField)
+			}
+		}
+		def[name] = values
 	}
 	order := orderOf(prior)
-	def[rootNodes] = listed(doc.JSON(rootNodes), order.Nodes)
-	def[rootEdges] = listed(doc.JSON(rootEdges), order.Edges)
+	nodes := make(map[string]any, len(ids))
+	for key, node := range doc.JSON(rootNodes) {
+		nodes[ids[key]] = node
+	}
+	edges := doc.JSON(rootEdges)
+	for _, e := range edges {
+		rename(e, ids)
+	}
+	def[rootNodes] = listed(nodes, order.Nodes)
+	def[rootEdges] = listed(edges, order.Edges)
 	return json.Marshal(def)
 }
 
@@ -229,9 +452,31 @@ func listed(members map[string]any, prior []member) []any {
 		if at, ok := fields[positionField]; ok {
 			fields[positionField] = unpair(at)
 		}
+		leaveOutEmpty(fields)
 		list[i] = fields
 	}
 	return list
+}
+
+// leaveOutEmpty removes fields of a node that only have a place for what people
+// will write.
+func leaveOutEmpty(node map[string]any) {
+	for _, name := range []string{commandField, textField} {
+		if node[name] == "" {
+			delete(node, name)
+		}
+	}
+	for _, name := range memberFields {
+		members, ok := node[name].(map[string]any)
+		if ok && len(members) == 0 {
+			delete(node, name)
+		}
+		for _, m := range members {
+			if fields, ok := m.(map[string]any); ok && fields[helpField] == "" {
+				delete(fields, helpField)
+			}
+		}
+	}
 }
 
 func last(place int) int {

@@ -27,10 +27,31 @@ const (
 	KindUnavailable     Kind = "unavailable" // a part that the request needs is missing or down
 )
 
-// Detail is one of several things wrong with what was sent.
+// Detail is one of several things wrong with what was sent. A problem of a
+// definition also has a code, says which step and which field it is about, and
+// where it can, offers a fix.
 type Detail struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+	Node    string `json:"node,omitempty"`    // the id of a step; empty: the definition itself
+	Edge    string `json:"edge,omitempty"`    // the id of a line, which ends at the step; empty: none
+	Field   string `json:"field,omitempty"`   // within the step, or within the definition
+	Fix     *Fix   `json:"fix,omitempty"`     // nil: none is known
+	Warning bool   `json:"warning,omitempty"` // whether the definition can run all the same
+}
+
+// Fix is a change of a definition that would solve a problem.
+type Fix struct {
+	Label string `json:"label"` // what a button says
+	Edits []Edit `json:"edits"`
+}
+
+// Edit sets one field of a definition. Its path names steps and lines by their
+// ids, as `nodes.trim.command` and `edges.e1` do.
+type Edit struct {
+	Path  string `json:"path"`
+	Value any    `json:"value"` // nil removes the field
 }
 
 // Error is a foreseen failure. Message is written for the caller and may be
@@ -41,6 +62,7 @@ type Error struct {
 	Message    string
 	Details    []Detail
 	RetryAfter time.Duration // when it is worth trying again, with KindLimited always
+	Temporary  bool          // it may pass by itself, although its kind says that the caller is to blame
 	Cause      error
 }
 
@@ -102,6 +124,17 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return KindInternal
+}
+
+// Temporary reports whether the same request may succeed later, although whoever sent it
+// changes nothing.
+func Temporary(err error) bool {
+	switch KindOf(err) {
+	case KindInternal, KindUnavailable, KindLimited:
+		return true
+	}
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Temporary
 }
 
 // Is reports whether err is a foreseen failure of this kind.

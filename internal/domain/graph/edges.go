@@ -3,7 +3,11 @@ package graph
 import "github.com/millrace/millrace/internal/domain/spelling"
 
 // at is the edge's place in the definition.
-func (e *Edge) at() *where { return (*where)(nil).field("edges").item(e.Index) }
+func (e *Edge) at() *where {
+	at := (*where)(nil).field("edges").item(e.Index)
+	at.edge = e
+	return at
+}
 
 var edgeFields = []string{"id", "source", "sourceHandle", "target", "targetHandle"}
 
@@ -11,7 +15,7 @@ func (c *checker) edge(v *value, i int) {
 	e := &Edge{Index: i}
 	c.g.Edges = append(c.g.Edges, e)
 	if v.kind != object {
-		c.p.add(e.at(), "an edge is an object, not %s", kindNames[v.kind])
+		c.p.add(e.at(), WrongType, "an edge is an object, not %s", kindNames[v.kind])
 		return
 	}
 	here := e.at()
@@ -34,7 +38,7 @@ func (c *checker) edge(v *value, i int) {
 	}
 	for _, name := range []string{"id", "source", "target"} {
 		if v.member(name) == nil {
-			c.p.add(here.field(name), "an edge needs its %s", name)
+			c.p.add(here.field(name), Missing, "an edge needs its %s", name)
 		}
 	}
 }
@@ -51,7 +55,6 @@ func (c *checker) handle(f *value, in *where) string {
 // connect checks what the edges join and leaves out those that lead nowhere,
 // from the graph and from what it returns as JSON.
 func (c *checker) connect() {
-	c.edgeIDs()
 	edges := c.g.Edges
 	c.g.Edges = make([]*Edge, 0, len(edges))
 	c.g.incoming = make(map[string][]*Edge, len(c.g.Nodes))
@@ -69,20 +72,21 @@ func (c *checker) connect() {
 			c.g.incoming[e.Target] = append(c.g.incoming[e.Target], e)
 		}
 	}
+	c.edgeIDs(edges)
 	c.drop(lost)
 }
 
-func (c *checker) edgeIDs() {
-	first := make(map[string]int, len(c.g.Edges))
-	for _, e := range c.g.Edges {
+func (c *checker) edgeIDs(edges []*Edge) {
+	byID := make(map[string]*Edge, len(edges))
+	for _, e := range edges {
 		if e.ID == "" {
 			continue
 		}
-		if i, taken := first[e.ID]; taken {
-			c.p.add(e.at().field("id"), "`%s` is already the id of edges[%d]", short(e.ID), i)
+		if first, taken := byID[e.ID]; taken {
+			c.p.add(e.at().field("id"), Duplicate, "`%s` is already the id of %s", short(e.ID), first.label())
 			continue
 		}
-		first[e.ID] = e.Index
+		byID[e.ID] = e
 	}
 }
 
@@ -90,7 +94,7 @@ func (c *checker) edgeIDs() {
 func (c *checker) end(e *Edge, field, id string) *Node {
 	n := c.g.byID[id]
 	if n == nil && id != "" {
-		c.p.add(e.at().field(field), "there is no node `%s`", short(id))
+		c.p.addFix(removeEdge(e), e.at().field(field), NoSuchStep, "there is no step with the id %s", quote(id))
 	}
 	return n
 }
@@ -98,11 +102,11 @@ func (c *checker) end(e *Edge, field, id string) *Node {
 // joins reports whether the edge can stand between two nodes that exist.
 func (c *checker) joins(e *Edge) bool {
 	if e.source == e.target {
-		c.p.add(e.at(), "the edge leads from `%s` back to itself", short(e.Source))
+		c.p.addFix(removeEdge(e), e.at(), Cycle, "the line leads from %s back to itself", e.source.label())
 		return false
 	}
 	if e.source.Type == Note || e.target.Type == Note {
-		c.p.add(e.at(), "an edge cannot begin or end at a note")
+		c.p.addFix(removeEdge(e), e.at(), InvalidValue, "a line cannot begin or end at a note")
 		return false
 	}
 	if (e.SourceHandle == "") != (e.TargetHandle == "") {
@@ -110,14 +114,18 @@ func (c *checker) joins(e *Edge) bool {
 		if e.TargetHandle == "" {
 			missing = "targetHandle"
 		}
-		c.p.add(e.at().field(missing), "an edge that carries files needs both handles, one that only orders has none")
+		c.p.add(e.at().field(missing), Missing, "an edge that carries files needs both handles, one that only orders has none")
 	}
 	if e.SourceHandle == "" {
 		return true
 	}
 	if _, ok := e.source.Output(e.SourceHandle); !ok {
-		c.p.add(e.at().field("sourceHandle"), "node `%s` has no output `%s`%s",
-			short(e.Source), short(e.SourceHandle), spelling.DidYouMean(e.SourceHandle, e.source.outputNames()))
+		fix, known := removeEdge(e), e.source.outputNames()
+		if near := spelling.Nearest(e.SourceHandle, known); near != "" {
+			fix = setFix("edges."+e.ID+".sourceHandle", near, "Use the output %s", quote(near))
+		}
+		c.p.addFix(fix, e.at().field("sourceHandle"), NoSuchOutput, "%s has no output called %s%s",
+			e.source.label(), quote(e.SourceHandle), spelling.DidYouMean(e.SourceHandle, known))
 	}
 	return true
 }

@@ -28,7 +28,7 @@ func (c *checker) environment(v *value, in *where) *environment.Spec {
 		if w.Item >= 0 {
 			place = place.item(w.Item)
 		}
-		c.p.add(place, "%s", w.Message)
+		c.p.add(place, InvalidValue, "%s", w.Message)
 	}
 	return &s
 }

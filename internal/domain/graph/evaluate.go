@@ -30,11 +30,11 @@ func (g *Graph) EvalWhen(n *Node, s Scope) (bool, error) {
 	}
 	out, err := g.evaluate(n.When, s)
 	if err != nil {
-		return false, fmt.Errorf("`when` of %s: %s", n.ID, long(err.Error()))
+		return false, fmt.Errorf("`when`: %s", long(err.Error()))
 	}
 	answer, ok := out.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("`when` of %s must say true or false, but it is of type %s", n.ID, out.Type().TypeName())
+		return false, fmt.Errorf("`when` must be true or false, but it is of type %s", out.Type().TypeName())
 	}
 	return bool(answer), nil
 }
@@ -42,22 +42,22 @@ func (g *Graph) EvalWhen(n *Node, s Scope) (bool, error) {
 // EvalOver lists the items that a node is scattered over.
 func (g *Graph) EvalOver(n *Node, s Scope) (bounds.Items, error) {
 	if n.Scatter == nil || n.Scatter.Over == "" {
-		return bounds.Items{}, fmt.Errorf("%s is not scattered over anything", n.ID)
+		return bounds.Items{}, errors.New("it is not scattered over anything")
 	}
 	out, err := g.evaluate(n.Scatter.Over, s)
 	if err != nil {
-		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s: %s", n.ID, long(err.Error()))
+		return bounds.Items{}, fmt.Errorf("`scatter.over`: %s", long(err.Error()))
 	}
 	list, ok := out.(traits.Lister)
 	if !ok {
-		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s must be a list, but it is of type %s", n.ID, out.Type().TypeName())
+		return bounds.Items{}, fmt.Errorf("`scatter.over` must be a list, but it is of type %s", out.Type().TypeName())
 	}
 	if size, _ := list.Size().(types.Int); size > MaxShards {
-		return bounds.Items{}, fmt.Errorf("%s would be scattered over %d items; at most %d are allowed", n.ID, size, MaxShards)
+		return bounds.Items{}, fmt.Errorf("it would be scattered over %d items; at most %d are allowed", size, MaxShards)
 	}
 	all, err := bounds.ItemsOf(list, s.Work)
 	if err != nil {
-		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s: %s", n.ID, long(err.Error()))
+		return bounds.Items{}, fmt.Errorf("`scatter.over`: %s", long(err.Error()))
 	}
 	return all, nil
 }

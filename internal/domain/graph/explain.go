@@ -9,47 +9,91 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
-// explain turns what CEL reports into sentences for the author. Parsed is nil
-// when the text is not even CEL.
-func explain(g *Graph, parsed *cel.Ast, issues *cel.Issues) []string {
-	const most = 5
-	var faults []string
-	for _, err := range issues.Errors() {
-		if len(faults) == most {
-			break
-		}
-		said := reword(g, parsed, err)
-		if line, column := err.Location.Line(), err.Location.Column()+1; line == 1 && column > 1 {
-			said += fmt.Sprintf(" (at character %d)", column)
-		} else if line > 1 {
-			said += fmt.Sprintf(" (at line %d, character %d)", line, column)
-		}
-		faults = append(faults, said)
-	}
-	return faults
+// mistake is one thing wrong with an expression.
+type mistake struct {
+	code    string
+	message string
+	// fixed is the expression with the nearest known name, if that is all that was
+	// wrong with it.
+	fixed, near string
+	create      *fault.Fix // declares the name that is not known
 }
 
-func reword(g *Graph, parsed *cel.Ast, err *common.Error) string {
+// explain turns what CEL reports into sentences for the author. Parsed is nil
+// when the text is not even CEL.
+func explain(g *Graph, src string, parsed *cel.Ast, issues *cel.Issues) []mistake {
+	const most = 5
+	var found []mistake
+	for _, err := range issues.Errors() {
+		if len(found) == most {
+			break
+		}
+		m := reword(g, src, parsed, err)
+		if m.code == InvalidExpression { // a name that is not known needs no place
+			m.message += place(err.Location)
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// place says where in an expression something is; nothing for its first character.
+func place(at common.Location) string {
+	switch line, column := at.Line(), at.Column()+1; {
+	case line > 1:
+		return fmt.Sprintf(" (at line %d, character %d)", line, column)
+	case column > 1:
+		return fmt.Sprintf(" (at character %d)", column)
+	default:
+		return ""
+	}
+}
+
+func reword(g *Graph, src string, parsed *cel.Ast, err *common.Error) mistake {
 	message := err.Message
+	said := func(format string, args ...any) mistake {
+		return mistake{code: InvalidExpression, message: fmt.Sprintf(format, args...)}
+	}
 	if operator, signature, ok := overload(message); ok {
-		return fmt.Sprintf("`%s` cannot be used with %s", operator, signature)
+		return said("`%s` cannot be used with %s", operator, signature)
 	}
 	if name, ok := between(message, "undeclared reference to '", "'"); ok {
-		return fmt.Sprintf("`%s` is not known here; an expression can use params, inputs and nodes", short(name))
+		return said("`%s` is not known here; an expression can use params, inputs and nodes", short(name))
 	}
 	if field, ok := between(message, "undefined field '", "'"); ok && parsed != nil {
-		return undefined(g, ownerOf(parsed, err.ExprID), field)
+		m, known := undefined(g, ownerOf(parsed, err.ExprID), field)
+		if m.near = spelling.Nearest(field, known); m.near != "" {
+			m.fixed = replaceName(src, err.Location, field, m.near)
+		}
+		return m
 	}
 	if strings.Contains(message, "recursion") {
-		return "the expression is nested too deeply"
+		return said("the expression is nested too deeply")
 	}
-	if said, ok := strings.CutPrefix(message, "Syntax error: "); ok {
-		return "not a CEL expression: " + long(said)
+	if syntax, ok := strings.CutPrefix(message, "Syntax error: "); ok {
+		return said("not a CEL expression: %s", long(syntax))
 	}
-	return long(message)
+	return said("%s", long(message))
+}
+
+// replaceName puts another name in the place of the first one at or behind a
+// location of an expression of one line.
+func replaceName(src string, at common.Location, from, to string) string {
+	runes := []rune(src)
+	if at.Line() != 1 || at.Column() > len(runes) {
+		return ""
+	}
+	before := string(runes[:at.Column()])
+	i := strings.Index(src[len(before):], from)
+	if i < 0 {
+		return ""
+	}
+	i += len(before)
+	return src[:i] + to + src[i+len(from):]
 }
 
 // between cuts what stands between two marks out of a message.
@@ -95,35 +139,38 @@ func written(e celast.Expr) string {
 	return ""
 }
 
-// undefined says what there is instead of a field that there is not.
-func undefined(g *Graph, owner, field string) string {
-	var known []string
-	what := "`" + short(owner) + "` has no `" + short(field) + "`"
+// undefined says what there is instead of a field that there is not, and the names
+// that there are.
+func undefined(g *Graph, owner, field string) (m mistake, known []string) {
+	m = mistake{code: InvalidExpression, message: "`" + short(owner) + "` has no `" + short(field) + "`"}
+	name := quote(field)
 	switch {
 	case owner == "params":
-		what = "the workflow has no parameter `" + short(field) + "`"
+		m = mistake{code: NoSuchParameter, message: "there is no parameter called " + name, create: newParameter(field)}
 		for _, p := range g.Parameters {
 			known = append(known, p.Name)
 		}
 	case owner == "inputs":
-		what = "the workflow has no input `" + short(field) + "`"
-		for _, in := range g.Inputs {
-			known = append(known, in.Name)
-		}
+		m = mistake{code: NoSuchInput, message: "there is no input called " + name, create: newInput(field)}
+		known = g.inputNames()
 	case owner == "nodes":
-		what = "there is no task `" + short(field) + "`"
+		m = mistake{code: NoSuchStep, message: "there is no step with the id " + name}
 		for _, n := range g.Nodes {
-			known = append(known, n.ID)
+			if n.Type == Task {
+				known = append(known, n.ID)
+			}
 		}
 	case strings.HasSuffix(owner, ".outputs"):
 		id := strings.TrimSuffix(strings.TrimPrefix(owner, "nodes."), ".outputs")
 		if n := g.byID[id]; n != nil {
-			what, known = "node `"+short(id)+"` has no output `"+short(field)+"`", n.outputNames()
+			m, known = mistake{code: NoSuchOutput, message: n.label() + " has no output called " + name}, n.outputNames()
 		}
 	case strings.HasPrefix(owner, "nodes."):
-		return what + "; write `" + short(owner) + ".outputs.<port>`"
+		m.message += "; write `" + short(owner) + ".outputs.<port>`"
+		return m, nil
 	}
-	return what + spelling.DidYouMean(field, known)
+	m.message += spelling.DidYouMean(field, known)
+	return m, known
 }
 
 func typeWord(t *types.Type) string { return "of type " + cel.FormatCELType(t) }

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/fault"
 )
 
 // expression is one CEL text of the definition, compiled. Nodes that have the
@@ -19,7 +22,7 @@ type expression struct {
 	result *types.Type
 	uses   []*Node // the nodes whose outputs it reads
 	read   bounds.Readings
-	faults []string
+	wrong  []mistake
 }
 
 // expressions compiles what decides whether and how often nodes run, so that
@@ -50,26 +53,50 @@ type compiler struct {
 func (e *compiler) use(n *Node, here *where, src string, fits func(*types.Type) string) {
 	x, err := e.compile(src)
 	if err != nil {
-		e.p.add(here, "%s", err)
+		e.p.add(here, TooMany, "%s", err)
 		return
 	}
-	for _, fault := range x.faults {
-		e.p.add(here, "%s", fault)
+	for _, m := range x.wrong {
+		e.p.addFix(e.fix(n, here, m), here, m.code, "%s", m.message)
 	}
-	if len(x.faults) > 0 {
+	if len(x.wrong) > 0 {
 		return
 	}
-	if fault := fits(x.result); fault != "" {
-		e.p.add(here, "%s", fault)
+	if misfit := fits(x.result); misfit != "" {
+		e.p.add(here, InvalidExpression, "%s", misfit)
 	}
 	for _, used := range x.uses {
 		switch {
 		case used == n:
-			e.p.add(here, "a node cannot ask for its own outputs")
+			e.p.add(here, InvalidExpression, "a step cannot ask for its own outputs")
 		case !e.order.cyclic && !e.comesBefore(used, n):
-			e.p.add(here, "node `%s` does not come before this one: no edges lead from it to here", short(used.ID))
+			e.p.addFix(e.wait(n, used), here, NotBefore, "%s does not come before %s: no lines lead from it to here", used.label(), n.label())
 		}
 	}
+}
+
+// wait is the fix that has a step wait for another; nil where that closes a circle.
+// Its line is called after both steps, so that fixing twice makes one line.
+func (e *compiler) wait(n, first *Node) *fault.Fix {
+	if e.comesBefore(n, first) {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(first.ID + " " + n.ID))
+	id := "wait_" + hex.EncodeToString(sum[:8])
+	return setFix("edges."+id, map[string]any{"source": first.ID, "target": n.ID}, "Wait for %s", first.label())
+}
+
+// fix is the expression with the nearest known name where that makes it valid,
+// else the declaration of the name that is missing.
+func (e *compiler) fix(n *Node, here *where, m mistake) *fault.Fix {
+	if m.fixed != "" {
+		x := &expression{env: e.env}
+		if e.check(x, m.fixed); len(x.wrong) == 0 {
+			_, field := here.split()
+			return setFix("nodes."+n.ID+"."+field, m.fixed, "Use %s", quote(m.near))
+		}
+	}
+	return m.create
 }
 
 // compile returns the compiled text, from the second time on without work.
@@ -96,17 +123,17 @@ func (e *compiler) compile(src string) (*expression, error) {
 func (e *compiler) check(x *expression, src string) {
 	parsed, issues := e.env.Parse(src)
 	if issues.Err() != nil {
-		x.faults = explain(e.g, nil, issues)
+		x.wrong = explain(e.g, src, nil, issues)
 		return
 	}
 	terms, macros := weight(parsed)
 	if e.terms += terms; terms > maxTerms || macros > maxMacros || e.terms > maxAllTerms {
-		x.faults = []string{"the expression is too complex"}
+		x.wrong = []mistake{{code: TooMany, message: "the expression is too complex"}}
 		return
 	}
 	checked, issues := e.env.Check(parsed)
 	if issues.Err() != nil {
-		x.faults = explain(e.g, parsed, issues)
+		x.wrong = explain(e.g, src, parsed, issues)
 		return
 	}
 	x.ast, x.result, x.uses, x.read = checked, checked.OutputType(), e.uses(checked), bounds.ReadingsOf(checked)

@@ -43,15 +43,15 @@ func TestAnExpressionIsCheckedWhenItIsSaved(t *testing.T) {
 	t.Parallel()
 	for src, says := range map[string]string{
 		choosing(`params.n > "a"`):                          "`>` cannot be used with (int, string) (at character 10)",
-		choosing(`params.m > 1`):                            "no parameter `m` (at character 7)",
-		choosing(`inputs.raeds.size() > 0`):                 "no input `raeds`; did you mean `reads`?",
-		choosing(`nodes.z.outputs.one == "x"`):              "there is no task `z`",
-		choosing(`nodes.note.outputs.one == "x"`):           "there is no task `note`",
-		choosing(`nodes.a.outputs.won == "x"`):              "node `a` has no output `won`; did you mean `one`?",
+		choosing(`params.m > 1`):                            `no parameter called "m"`,
+		choosing(`inputs.raeds.size() > 0`):                 `no input called "raeds"; did you mean "reads"?`,
+		choosing(`nodes.z.outputs.one == "x"`):              `no step with the id "z"`,
+		choosing(`nodes.note.outputs.one == "x"`):           `no step with the id "note"`,
+		choosing(`nodes.a.outputs.won == "x"`):              `"a" has no output called "won"; did you mean "one"?`,
 		choosing(`nodes.a.one == "x"`):                      "write `nodes.a.outputs.<port>`",
-		choosing(`nodes.d.outputs.late == "x"`):             "node `d` does not come before this one",
+		choosing(`nodes.d.outputs.late == "x"`):             `"d" does not come before "c"`,
 		choosing(`nodes.c.outputs.own == "x"`):              "its own outputs",
-		choosing(`[nodes].exists(m, m.d.outputs.late=="")`): "node `d` does not come before this one",
+		choosing(`[nodes].exists(m, m.d.outputs.late=="")`): `"d" does not come before "c"`,
 		choosing(`param.n > 1`):                             "`param` is not known here",
 		choosing(`params.n`):                                "must say true or false, but it is of type int",
 		choosing(`params.n >`):                              "not a CEL expression",
@@ -76,6 +76,14 @@ func TestAnExpressionIsCheckedWhenItIsSaved(t *testing.T) {
 			path = "nodes[2].scatter.over"
 		}
 		wantProblem(t, problems, path, says)
+	}
+}
+
+func TestUnknownNameIsSaidWithoutItsPlace(t *testing.T) {
+	t.Parallel()
+	_, problems := Parse([]byte(choosing(`params.m > 1`)))
+	if len(problems) != 1 || problems[0].Message != `there is no parameter called "m"` {
+		t.Errorf("problems = %v, want one that says only the name", problems)
 	}
 }
 

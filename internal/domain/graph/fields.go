@@ -1,9 +1,11 @@
 package graph
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
@@ -37,12 +39,40 @@ func kept(name string) bool { return name == "ui" || strings.HasPrefix(name, "x-
 // unknown notes a field that is not one of the known, unless it is kept.
 func (c *checker) unknown(f *value, in *where, known []string) {
 	if !kept(f.name) {
-		c.p.add(at(f, in), "unknown field `%s`%s", short(f.name), spelling.DidYouMean(f.name, known))
+		if c.unknownFields != nil {
+			c.unknownFields[at(f, in).names()] = true
+		}
+		c.p.note(noted{
+			Problem: Problem{Message: "unknown field `" + short(f.name) + "`" + spelling.DidYouMean(f.name, known), Code: UnknownField},
+			at:      at(f, in),
+			fix:     c.respell(f, in, spelling.Nearest(f.name, known)),
+		})
+	}
+}
+
+// maxRespelt bounds the value of a field that a fix renames: everybody who edits the
+// definition is sent it.
+const maxRespelt = 10_000
+
+// respell makes the fix that gives a field the name that was meant; nil where there is
+// none, or where the field of that name is there already.
+func (c *checker) respell(f *value, in *where, meant string) func() *fault.Fix {
+	text := f.appendJSON(nil)
+	if in == nil || meant == "" || in.in(&c.g.root).member(meant) != nil || len(text) > maxRespelt || f.name == "" || strings.Contains(f.name, ".") {
+		return nil
+	}
+	var plain any
+	if json.Unmarshal(text, &plain) != nil {
+		return nil
+	}
+	return func() *fault.Fix { // the id of a step may follow the field
+		path := in.edited()
+		return &fault.Fix{Label: "Rename the field to " + quote(meant), Edits: []fault.Edit{{Path: path + "." + f.name}, {Path: path + "." + meant, Value: plain}}}
 	}
 }
 
 func (c *checker) wrong(f *value, in *where, want string) {
-	c.p.add(at(f, in), "must be %s, not %s", want, kindNames[f.kind])
+	c.p.addAbout(at(f, in), WrongType, "must be %s, not %s", want, kindNames[f.kind])
 }
 
 func (c *checker) text(f *value, in *where, most int) string {
@@ -50,7 +80,7 @@ func (c *checker) text(f *value, in *where, most int) string {
 	case f.kind != text:
 		c.wrong(f, in, "a string")
 	case len(f.text) > most:
-		c.p.add(at(f, in), "is longer than %d bytes", most)
+		c.p.addAbout(at(f, in), TooLong, "is longer than %d bytes", most)
 	default:
 		return f.text
 	}
@@ -65,7 +95,7 @@ func (c *checker) id(f *value, in *where) string {
 		return ""
 	}
 	if !validName(f.text) {
-		c.p.add(at(f, in), "`%s` cannot be a name: it %s", short(f.text), nameRule)
+		c.p.add(at(f, in), InvalidName, "`%s` cannot be a name: it %s", short(f.text), nameRule)
 	}
 	return f.text
 }
@@ -85,7 +115,7 @@ func (c *checker) number(f *value, in *where, least, most float64) float64 {
 	}
 	n, err := strconv.ParseFloat(f.text, 64)
 	if err != nil || n < least || n > most {
-		c.p.add(at(f, in), "must be from %v to %v", plainNumber(least), plainNumber(most))
+		c.p.addAbout(at(f, in), OutOfRange, "must be from %v to %v", plainNumber(least), plainNumber(most))
 		return least
 	}
 	return n
@@ -99,7 +129,7 @@ func (c *checker) positive(f *value, in *where, most float64) float64 {
 	}
 	n, err := strconv.ParseFloat(f.text, 64)
 	if err != nil || n <= 0 || n > most {
-		c.p.add(at(f, in), "must be above 0 and at most %v", plainNumber(most))
+		c.p.addAbout(at(f, in), OutOfRange, "must be above 0 and at most %v", plainNumber(most))
 		return 0
 	}
 	return n
@@ -112,7 +142,7 @@ func (c *checker) whole(f *value, in *where, least, most int64) int {
 	}
 	n, ok := integer(f.text)
 	if !ok || n < least || n > most {
-		c.p.add(at(f, in), "must be a whole number from %d to %d", least, most)
+		c.p.addAbout(at(f, in), OutOfRange, "must be a whole number from %d to %d", least, most)
 		return int(least)
 	}
 	return int(n)
@@ -129,14 +159,14 @@ func (c *checker) entries(f *value, in *where, each func(v *value, in *where)) {
 	}
 	here := at(f, in)
 	if len(f.items) > maxEntries {
-		c.p.add(here, "there are %d entries; at most %d are allowed", len(f.items), maxEntries)
+		c.p.add(here, TooMany, "there are %d entries; at most %d are allowed", len(f.items), maxEntries)
 		return
 	}
 	for i := range f.items {
 		v := &f.items[i]
 		switch {
 		case !validName(v.name):
-			c.p.add(at(v, here), "`%s` cannot be a name: it %s", short(v.name), nameRule)
+			c.p.add(at(v, here), InvalidName, "`%s` cannot be a name: it %s", short(v.name), nameRule)
 		case v.kind != object:
 			c.wrong(v, here, "an object")
 		default:

@@ -24,6 +24,7 @@ type Graph struct {
 	Edges      []*Edge        // as written, without those that lead nowhere
 	Outputs    []Output       // by name
 
+	unreadable  bool // Salvage got no JSON object
 	root        value
 	size        int // in bytes, as it was written
 	byID        map[string]*Node
@@ -57,6 +58,15 @@ type Node struct {
 	Scatter      *Scatter      // nil: the node runs once
 	Cache        bool
 	AllowFailure bool
+}
+
+// Title is what a sentence calls the node: by its name, or by its id where that is
+// its name.
+func (n *Node) Title() string {
+	if n.Name == "" || strings.EqualFold(n.Name, n.ID) {
+		return "Node " + n.ID
+	}
+	return `Node "` + n.Name + `"`
 }
 
 // NodeType says what a node is.

@@ -7,7 +7,12 @@ import (
 	"time"
 )
 
-func (n *Node) at() *where { return (*where)(nil).field("nodes").item(n.Index) }
+// at is the node's place in the definition.
+func (n *Node) at() *where {
+	at := (*where)(nil).field("nodes").item(n.Index)
+	at.node = n
+	return at
+}
 
 func (n *Node) outputNames() (names []string) {
 	for _, port := range n.Outputs {
@@ -32,12 +37,12 @@ func (c *checker) node(v *value, i int) {
 	c.g.Nodes = append(c.g.Nodes, n)
 	here := n.at()
 	if v.kind != object {
-		c.p.add(here, "a node is an object, not %s", kindNames[v.kind])
+		c.p.add(here, WrongType, "a node is an object, not %s", kindNames[v.kind])
 		return
 	}
 	if t := v.member("type"); t != nil {
 		if !t.is("task") && !t.is("note") {
-			c.p.add(at(t, here), "the type of a node is `task` or `note`")
+			c.p.add(at(t, here), InvalidValue, "the type of a node is `task` or `note`")
 		}
 		if t.is("note") {
 			n.Type = Note
@@ -50,13 +55,13 @@ func (c *checker) node(v *value, i int) {
 		}
 	}
 	if v.member("id") == nil {
-		c.p.add(here.field("id"), "a node needs an id")
+		c.p.add(here.field("id"), Missing, "a node needs an id")
 	}
 	if n.Name == "" {
 		n.Name = n.ID
 	}
 	if n.Image != "" && n.Environment != nil {
-		c.p.add(here.field("environment"), "a node has an `image` or an `environment`, not both")
+		c.p.add(here.field("environment"), Conflicting, "a node has an `image` or an `environment`, not both")
 	}
 }
 
@@ -80,7 +85,7 @@ func (c *checker) nodeField(n *Node, f *value, here *where) bool {
 		n.Position = c.position(f, here)
 	case "text":
 		if n.Type != Note {
-			c.p.add(at(f, here), "only a note has a text")
+			c.p.add(at(f, here), UnknownField, "only a note has a text")
 			return true
 		}
 		n.Text = c.text(f, here, maxProse)
@@ -98,7 +103,7 @@ func (c *checker) noteField(f *value, here *where) bool {
 	if !slices.Contains(taskFields, f.name) {
 		return false
 	}
-	c.p.add(at(f, here), "a note never runs, so it has no %s", f.name)
+	c.p.add(at(f, here), UnknownField, "a note never runs, so it has no %s", f.name)
 	return true
 }
 
@@ -145,7 +150,7 @@ func (c *checker) taskField(n *Node, f *value, here *where) bool {
 // label bounds a text that is shown in one line.
 func (c *checker) label(f *value, in *where) {
 	if f.kind == text && len([]rune(f.text)) > maxLabel {
-		c.p.add(at(f, in), "is longer than %d characters", maxLabel)
+		c.p.addAbout(at(f, in), TooLong, "is longer than %d characters", maxLabel)
 	}
 }
 
@@ -175,7 +180,7 @@ func (c *checker) position(v *value, in *where) Position {
 		}
 	}
 	if math.IsNaN(p.X) || math.IsNaN(p.Y) {
-		c.p.add(here, "a position needs x and y")
+		c.p.addAbout(here, Missing, "needs x and y")
 		return nowhere()
 	}
 	return p
@@ -192,7 +197,7 @@ func (c *checker) inPort(v *value, in *where) InPort {
 			from := c.text(f, here, maxName+len("inputs."))
 			name, ok := strings.CutPrefix(from, "inputs.")
 			if from != "" && (!ok || !validName(name)) {
-				c.p.add(at(f, here), "`%s` is not of the form `inputs.<name>`", short(from))
+				c.p.add(at(f, here), InvalidValue, "`%s` is not of the form `inputs.<name>`", short(from))
 				continue
 			}
 			port.From = name
@@ -225,10 +230,10 @@ func (c *checker) outPort(v *value, in *where) OutPort {
 		}
 	}
 	if fault := pathFault(port.Path, port.Many); fault != "" {
-		c.p.add(here.field("path"), "%s", fault)
+		c.p.add(here.field("path"), InvalidValue, "%s", fault)
 	}
 	if port.Many && port.Directory {
-		c.p.add(here.field("directory"), "an output is one `directory` or `many` files, not both")
+		c.p.add(here.field("directory"), Conflicting, "an output is one `directory` or `many` files, not both")
 	}
 	return port
 }

@@ -91,7 +91,7 @@ func (c *checker) cycles(o order) {
 		last, first := path[len(path)-1], path[0]
 		for _, e := range c.g.outgoing[last.ID] {
 			if e.Target == first.ID {
-				c.p.add(e.at(), "the nodes depend on each other in a circle: %s", circle(path))
+				c.p.addFix(removeEdge(e), e.at(), Cycle, "the steps depend on each other in a circle: %s", circle(path))
 				break
 			}
 		}
@@ -101,12 +101,12 @@ func (c *checker) cycles(o order) {
 // circle writes a cycle, without its middle when it is long.
 func circle(path []*Node) string {
 	const most = 12
-	ids := make([]string, 0, len(path)+1)
+	names := make([]string, 0, len(path)+1)
 	for _, n := range path {
-		ids = append(ids, short(n.ID))
+		names = append(names, short(n.Name))
 	}
-	if len(ids) > most {
-		ids = slices.Concat(ids[:most/2], []string{"…"}, ids[len(ids)-most/2:])
+	if len(names) > most {
+		names = slices.Concat(names[:most/2], []string{"…"}, names[len(names)-most/2:])
 	}
-	return strings.Join(append(ids, short(path[0].ID)), " → ")
+	return strings.Join(append(names, short(path[0].Name)), " → ")
 }

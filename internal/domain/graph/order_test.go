@@ -52,7 +52,7 @@ func TestADraftSaysWhatItLacks(t *testing.T) {
 		"only a note":            {`{"nodes":[{"id":"n","type":"note"}]}`, "nodes", "no steps"},
 		"no command":             {`{"nodes":[{"id":"a"}]}`, "nodes[0].command", "no command"},
 		"a blank command":        {`{"nodes":[{"id":"a","command":" \n"}]}`, "nodes[0].command", "no command"},
-		"a port that is open":    {`{"nodes":[{"id":"a","inputs":{"i":{}}}]}`, "nodes[0].inputs.i", "nothing feeds"},
+		"a port that is open":    {`{"nodes":[{"id":"a","inputs":{"i":{}}}]}`, "nodes[0].inputs.i", "nothing is connected"},
 		"an output with no path": {`{"nodes":[{"id":"a","outputs":{"o":{}}}]}`, "nodes[0].outputs.o.path", "no path"},
 		"a scatter over nothing": {`{"nodes":[{"id":"a","scatter":{}}]}`, "nodes[0].scatter.over", "no list"},
 		"an output of nothing":   {`{"outputs":{"o":{}}}`, "outputs.o.from", "not connected"},
@@ -78,7 +78,7 @@ func TestLiveEditingIsNeverRefused(t *testing.T) {
 	g, problems := Salvage([]byte(`{"nodes":[{"id":"a","cache":7},{"id":"b"},{"id":"b"},{"nope":1},5],"edges":[
 		{"id":"e","source":"a","target":"gone"},{"id":"f","source":"a","target":"b"},{"id":"g","source":"b","target":"a"},{"id":"h","source":"a","target":"a"},3]}`))
 	wantProblem(t, problems, "nodes[0].cache", "true or false")
-	wantProblem(t, problems, "edges[0].target", "no node `gone`")
+	wantProblem(t, problems, "edges[0].target", `no step with the id "gone"`)
 	wantProblem(t, problems, "edges[2]", "a → b → a")
 	got := string(g.JSON())
 	if strings.Contains(got, "gone") || !strings.Contains(got, `"cache":7`) || !strings.Contains(got, `"id":"g"`) || !strings.Contains(got, `"nope":1`) {

@@ -41,7 +41,7 @@ func (c *checker) parameter(s *schemas, v *value, in *where) {
 	here := at(v, in)
 	p := Parameter{Name: v.name, Required: true, schema: schema{source: v}}
 	if fault := s.admit(&p.schema); fault != "" {
-		c.p.add(here, "%s", fault)
+		c.p.add(here, InvalidSchema, "%s", fault)
 	} else {
 		p.schema.compiled = compile(s.compiler, v, here, &c.p)
 	}
@@ -85,7 +85,7 @@ func (g *Graph) CheckParameters(data []byte) (Values, []Problem) {
 		}
 	}
 	if given.kind != object {
-		p.add(base, "must be an object, not %s", kindNames[given.kind])
+		p.addAbout(base, WrongType, "must be an object, not %s", kindNames[given.kind])
 		return Values{}, p.all()
 	}
 	g.undeclared(&given, base, &p)
@@ -95,7 +95,7 @@ func (g *Graph) CheckParameters(data []byte) (Values, []Problem) {
 		if v != nil {
 			param.schema.check(v, at(v, base), &p, &room)
 		} else if v = param.schema.source.member("default"); v == nil {
-			p.add(base.field(param.Name), "the parameter is required: it has no default")
+			p.addAbout(base.field(param.Name), Missing, "is required: it has no default")
 			continue
 		} else {
 			room.admit(v, base.field(param.Name), &p) // it was checked when it was written
@@ -123,7 +123,7 @@ func (g *Graph) undeclared(given *value, base *where, p *problems) {
 				known = append(known, param.Name)
 			}
 		}
-		p.add(base.field(name), "the workflow has no parameter `%s`%s", short(name), spelling.DidYouMean(name, known))
+		p.add(base.field(name), NoSuchParameter, "there is no parameter called %s%s", quote(name), spelling.DidYouMean(name, known))
 	}
 }
 

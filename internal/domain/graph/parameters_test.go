@@ -93,7 +93,7 @@ func TestWrongParametersAreNamed(t *testing.T) {
 		`{"name":"a","minQuality":1e15000}`: {"parameters.minQuality", "does not fit"},
 		`{"name":"a","minQuality":1e300}`:   {"parameters.minQuality", "beyond ±2^53"},
 		`{"name":"a","minQuality":null}`:    {"parameters.minQuality", "got null"},
-		`{"name":"a","minQualty":1}`:        {"parameters.minQualty", "did you mean `minQuality`?"},
+		`{"name":"a","minQualty":1}`:        {"parameters.minQualty", `did you mean "minQuality"?`},
 		`{"name":"a","list":[{},{"a":1}]}`:  {"parameters.list[1].a", "got number, want string"},
 		`{"name":"a","name":"b"}`:           {"parameters.name", "twice"},
 		`{"name":`:                          {"parameters.name", "not valid JSON"},

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,9 @@ func Parse(data []byte) (g *Graph, malformed []Problem) {
 func Salvage(data []byte) (*Graph, []Problem) {
 	g, malformed := build(data)
 	if g == nil {
-		return Empty(), malformed
+		none := *Empty()
+		none.unreadable = true
+		return &none, malformed
 	}
 	return g, malformed
 }
@@ -37,7 +40,7 @@ func build(data []byte) (*Graph, []Problem) {
 		return nil, c.p.all()
 	}
 	if root.kind != object {
-		c.p.add(nil, "a definition is an object, not %s", kindNames[root.kind])
+		c.p.add(nil, WrongType, "a definition is an object, not %s", kindNames[root.kind])
 		return nil, c.p.all()
 	}
 	c.g = &Graph{root: root, size: len(data)}
@@ -57,6 +60,23 @@ func build(data []byte) (*Graph, []Problem) {
 type checker struct {
 	p problems
 	g *Graph
+
+	unknownFields map[string]bool // nil: nobody asks for them
+}
+
+// UnknownFields are the names of fields that mean nothing in a definition and are not
+// kept for its author, such as nodes.comand, each once and in order. It looks into
+// everything but the schemas of parameters.
+func UnknownFields(data []byte) []string {
+	c := &checker{unknownFields: map[string]bool{}}
+	root, ok := read(data, nil, &c.p)
+	if !ok || root.kind != object {
+		return nil
+	}
+	root.items = slices.DeleteFunc(root.items, func(f value) bool { return f.name == "parameters" })
+	c.g = &Graph{root: root}
+	c.top()
+	return slices.Sorted(maps.Keys(c.unknownFields))
 }
 
 var topFields = []string{"version", "source", "parameters", "inputs", "nodes", "edges", "outputs"}
@@ -67,7 +87,7 @@ func (c *checker) top() {
 		switch f.name {
 		case "version":
 			if n, ok := integer(f.text); f.kind != number || !ok || n != 1 {
-				c.p.add(at(f, nil), "the version must be 1")
+				c.p.add(at(f, nil), InvalidValue, "the version must be 1")
 			}
 		case "source":
 			c.source(f)
@@ -96,7 +116,7 @@ func (c *checker) list(f *value, most int, each func(v *value, i int)) {
 		return
 	}
 	if len(f.items) > most {
-		c.p.add(at(f, nil), "there are %d %s; at most %d are allowed", len(f.items), f.name, most)
+		c.p.add(at(f, nil), TooMany, "there are %d %s; at most %d are allowed", len(f.items), f.name, most)
 	}
 	for i := range f.items[:min(len(f.items), most)] {
 		each(&f.items[i], i)
@@ -113,7 +133,7 @@ func (c *checker) input(v *value, in *where) {
 		switch f.name {
 		case "type":
 			if !f.is("file") && !f.is("files") && !f.is("directory") {
-				c.p.add(at(f, here), "the type of an input is `file`, `files` or `directory`")
+				c.p.add(at(f, here), InvalidValue, "the type of an input is `file`, `files` or `directory`")
 			}
 			input.Many, input.Directory = f.is("files"), f.is("directory")
 		case "required":
@@ -143,7 +163,7 @@ func (c *checker) output(v *value, in *where) {
 		switch {
 		case from == "":
 		case !ok || !validName(node) || !validName(port):
-			c.p.add(at(f, here), "`%s` is not of the form `<node>.<port>`", short(from))
+			c.p.add(at(f, here), InvalidValue, "`%s` is not of the form `<node>.<port>`", short(from))
 		default:
 			output.Node, output.Port = node, port
 		}
@@ -159,7 +179,7 @@ func (c *checker) index() {
 			continue
 		}
 		if first, taken := c.g.byID[n.ID]; taken {
-			c.p.add(n.at().field("id"), "`%s` is already the id of nodes[%d]", short(n.ID), first.Index)
+			c.p.add(n.at().field("id"), Duplicate, "`%s` is already the id of %s", short(n.ID), first.label())
 			continue
 		}
 		c.g.byID[n.ID] = n
@@ -168,27 +188,39 @@ func (c *checker) index() {
 
 // references checks the names by which ports and outputs point at each other.
 func (c *checker) references() {
-	inputs := make([]string, 0, len(c.g.Inputs))
-	for _, in := range c.g.Inputs {
-		inputs = append(inputs, in.Name)
-	}
+	inputs := c.g.inputNames()
 	for _, n := range c.g.Nodes {
 		for _, port := range n.Inputs {
-			if _, ok := c.g.Input(port.From); port.From != "" && !ok {
-				c.p.add(n.at().field("inputs").field(port.Name).field("from"),
-					"the workflow has no input `%s`%s", port.From, spelling.DidYouMean(port.From, inputs))
+			if _, ok := c.g.Input(port.From); port.From == "" || ok {
+				continue
 			}
+			fix := newInput(port.From)
+			if near := spelling.Nearest(port.From, inputs); near != "" {
+				fix = setFix("nodes."+n.ID+".inputs."+port.Name+".from", "inputs."+near, "Use the input %s", quote(near))
+			}
+			c.p.addFix(fix, n.at().field("inputs").field(port.Name).field("from"),
+				NoSuchInput, "there is no input called %s%s", quote(port.From), spelling.DidYouMean(port.From, inputs))
 		}
 	}
 	for _, out := range c.g.Outputs {
 		if out.Node == "" {
 			continue
 		}
-		from := (*where)(nil).field("outputs").field(out.Name).field("from")
+		from, remove := (*where)(nil).field("outputs").field(out.Name).field("from"), setFix("outputs."+out.Name, nil, "Remove the output")
 		if n, ok := c.g.byID[out.Node]; !ok {
-			c.p.add(from, "there is no node `%s`", out.Node)
+			c.p.addFix(remove, from, NoSuchStep, "there is no step with the id %s", quote(out.Node))
 		} else if _, ok := n.Output(out.Port); !ok {
-			c.p.add(from, "node `%s` has no output `%s`%s", out.Node, out.Port, spelling.DidYouMean(out.Port, n.outputNames()))
+			if near := spelling.Nearest(out.Port, n.outputNames()); near != "" {
+				remove = setFix("outputs."+out.Name+".from", out.Node+"."+near, "Use the output %s", quote(near))
+			}
+			c.p.addFix(remove, from, NoSuchOutput, "%s has no output called %s%s", n.label(), quote(out.Port), spelling.DidYouMean(out.Port, n.outputNames()))
 		}
 	}
+}
+
+func (g *Graph) inputNames() (names []string) {
+	for _, in := range g.Inputs {
+		names = append(names, in.Name)
+	}
+	return names
 }

@@ -28,7 +28,7 @@ type reader struct {
 // read returns the one value in data. When it cannot, it has said why in p.
 func read(data []byte, base *where, p *problems) (value, bool) {
 	if len(data) > maxBytes {
-		p.add(base, "larger than %d MB", maxBytes>>20)
+		p.addAbout(base, TooMany, "is larger than %d MB", maxBytes>>20)
 		return value{}, false
 	}
 	r := &reader{
@@ -58,7 +58,7 @@ func (r *reader) end() error {
 	case err != nil:
 		return err
 	}
-	r.p.add(r.base, "something follows the end of the JSON value")
+	r.p.add(r.base, InvalidJSON, "something follows the end of the JSON value")
 	return errStop
 }
 
@@ -72,11 +72,11 @@ func (r *reader) explain(err error) {
 		before := r.src[:min(int(syntax.ByteOffset), len(r.src))]
 		line := 1 + strings.Count(before, "\n")
 		column := len(before) - strings.LastIndexByte(before, '\n')
-		r.p.add(r.place(syntax.JSONPointer), "not valid JSON at line %d, column %d: %s", line, column, short(reason(syntax)))
+		r.p.add(r.place(syntax.JSONPointer), InvalidJSON, "not valid JSON at line %d, column %d: %s", line, column, short(reason(syntax)))
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		r.p.add(r.base, "not valid JSON: it ends too early")
+		r.p.add(r.base, InvalidJSON, "not valid JSON: it ends too early")
 	default:
-		r.p.add(r.base, "not valid JSON: %s", short(err.Error()))
+		r.p.add(r.base, InvalidJSON, "not valid JSON: %s", short(err.Error()))
 	}
 }
 
@@ -91,7 +91,7 @@ func reason(err *jsontext.SyntacticError) string {
 func (r *reader) value(name string) error {
 	r.count++
 	if r.count > maxValues {
-		r.p.add(r.base, "holds more than %d values", maxValues)
+		r.p.addAbout(r.base, TooMany, "holds more than %d values", maxValues)
 		return errStop
 	}
 	switch r.dec.PeekKind() {
@@ -111,7 +111,7 @@ func (r *reader) open() error {
 		return err
 	}
 	if r.dec.StackDepth() > maxDepth {
-		r.p.add(r.base, "nested more than %d deep", maxDepth)
+		r.p.addAbout(r.base, TooMany, "is nested more than %d deep", maxDepth)
 		return errStop
 	}
 	return nil
@@ -143,7 +143,7 @@ func (r *reader) object(name string) error {
 		}
 		twice := seen.has(r.parts[first:], member)
 		if twice {
-			r.p.add(r.place(r.dec.StackPointer()), "`%s` occurs twice in the same object", short(member))
+			r.p.add(r.place(r.dec.StackPointer()), Duplicate, "`%s` occurs twice in the same object", short(member))
 		}
 		if err := r.value(member); err != nil {
 			return err
@@ -199,7 +199,7 @@ func (r *reader) unquote(raw jsontext.Value) (string, error) {
 		return "", err
 	}
 	if bytes.IndexByte(content, 0) >= 0 {
-		r.p.add(r.place(r.dec.StackPointer()), "a text must not contain the NUL character")
+		r.p.add(r.place(r.dec.StackPointer()), InvalidValue, "a text must not contain the NUL character")
 	}
 	return string(content), nil
 }
@@ -212,9 +212,9 @@ func (r *reader) fits(lit string) string {
 	f, err := strconv.ParseFloat(lit, 64)
 	switch first := strings.IndexAny(lit, "123456789eE"); {
 	case len(lit) > maxNumber:
-		r.p.add(r.place(r.dec.StackPointer()), "the number is longer than %d characters", maxNumber)
+		r.p.add(r.place(r.dec.StackPointer()), OutOfRange, "the number is longer than %d characters", maxNumber)
 	case err != nil || f == 0 && first >= 0 && lit[first] <= '9':
-		r.p.add(r.place(r.dec.StackPointer()), "the number %s does not fit", short(lit))
+		r.p.add(r.place(r.dec.StackPointer()), OutOfRange, "the number %s does not fit", short(lit))
 	case f != 0:
 		return lit
 	}

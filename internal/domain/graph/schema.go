@@ -36,7 +36,7 @@ func compile(compiler *jsonschema.Compiler, v *value, here *where, p *problems) 
 		violations(invalid.Err, here, p)
 		return nil
 	}
-	p.add(here, "not a usable JSON Schema: %s", short(strings.ReplaceAll(err.Error(), url, "")))
+	p.add(here, InvalidSchema, "not a usable JSON Schema: %s", short(strings.ReplaceAll(err.Error(), url, "")))
 	return nil
 }
 
@@ -48,14 +48,14 @@ func (s schema) check(v *value, here *where, p *problems, r *room) {
 	}
 	effort := v.bulk() * s.weight
 	if r.effort -= effort; r.effort < 0 {
-		p.add(here, "the value is too large to be checked against its schema")
+		p.add(here, TooMany, "the value is too large to be checked against its schema")
 		return
 	}
 	sound := v.generic()
 	if effort > quickEffort {
 		denied := jsonschema.Schema{DraftVersion: s.compiled.DraftVersion, Not: s.compiled}
 		if denied.Validate(sound) == nil {
-			p.add(here, "does not match its schema")
+			p.addAbout(here, SchemaMismatch, "does not match its schema")
 			return
 		}
 	} else if err := s.compiled.Validate(sound); err != nil {
@@ -64,7 +64,7 @@ func (s schema) check(v *value, here *where, p *problems, r *room) {
 	}
 	if t := s.source.member("type"); t.is("integer") && v.kind == number {
 		if _, ok := integer(v.text); !ok {
-			p.add(here, "the integer %s is beyond ±2^53, where not every one can be told apart", short(v.text))
+			p.add(here, OutOfRange, "the integer %s is beyond ±2^53, where not every one can be told apart", short(v.text))
 		}
 	}
 }
@@ -74,15 +74,15 @@ func violations(err error, here *where, p *problems) {
 	const most = 20
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		p.add(here, "%s", short(err.Error()))
+		p.add(here, SchemaMismatch, "%s", short(err.Error()))
 		return
 	}
 	units := causes(nil, invalid.DetailedOutput())
 	for _, unit := range units[:min(len(units), most)] {
-		p.add(walk(here, jsontext.Pointer(unit.InstanceLocation)), "%s", long(unit.Error.String()))
+		p.add(walk(here, jsontext.Pointer(unit.InstanceLocation)), SchemaMismatch, "%s", long(unit.Error.String()))
 	}
 	if len(units) == 0 {
-		p.add(here, "does not match its schema")
+		p.addAbout(here, SchemaMismatch, "does not match its schema")
 	}
 }
 

@@ -104,14 +104,14 @@ func TestAnExpressionThatIsWrongIsNoAnswer(t *testing.T) {
 		t.Fatal("it is accepted")
 	}
 	n, _ := g.Node("c")
-	if _, err := g.EvalWhen(n, Scope{}); err == nil || !strings.Contains(err.Error(), "`when` of c: the expression is malformed") {
+	if _, err := g.EvalWhen(n, Scope{}); err == nil || !strings.Contains(err.Error(), "`when`: the expression is malformed") {
 		t.Error(err)
 	}
-	if _, err := g.EvalOver(n, Scope{}); err == nil || !strings.Contains(err.Error(), "`scatter.over` of c: the expression is malformed") {
+	if _, err := g.EvalOver(n, Scope{}); err == nil || !strings.Contains(err.Error(), "`scatter.over`: the expression is malformed") {
 		t.Error(err)
 	}
 	a, _ := g.Node("a")
-	if _, err := g.EvalOver(a, Scope{}); err == nil || !strings.Contains(err.Error(), "a is not scattered over anything") {
+	if _, err := g.EvalOver(a, Scope{}); err == nil || !strings.Contains(err.Error(), "it is not scattered over anything") {
 		t.Error(err)
 	}
 }

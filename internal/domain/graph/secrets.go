@@ -13,7 +13,7 @@ func (c *checker) secrets(v *value, in *where) []string {
 	}
 	here := at(v, in)
 	if len(v.items) > maxSecrets {
-		c.p.add(here, "there are %d secrets; at most %d are allowed", len(v.items), maxSecrets)
+		c.p.add(here, TooMany, "there are %d secrets; at most %d are allowed", len(v.items), maxSecrets)
 		return nil
 	}
 	var names []string
@@ -21,9 +21,9 @@ func (c *checker) secrets(v *value, in *where) []string {
 		f := &v.items[i]
 		switch {
 		case f.kind != text || !validName(f.text):
-			c.p.add(here.item(i), "is no name of a secret: it %s", nameRule)
+			c.p.addAbout(here.item(i), InvalidName, "is no name of a secret: it %s", nameRule)
 		case slices.Contains(names, f.text):
-			c.p.add(here.item(i), "`%s` occurs twice", f.text)
+			c.p.add(here.item(i), Duplicate, "`%s` occurs twice", f.text)
 		default:
 			names = append(names, f.text)
 		}

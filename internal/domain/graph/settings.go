@@ -68,9 +68,9 @@ func (c *checker) reasons(v *value, in *where) []Reason {
 		f, why := &v.items[i], Reason(v.items[i].text)
 		switch {
 		case f.kind != text || !slices.Contains(reasons(), why):
-			c.p.add(at(v, in).item(i), "a reason is `error`, `timeout` or `oom`")
+			c.p.add(at(v, in).item(i), InvalidValue, "a reason is `error`, `timeout` or `oom`")
 		case slices.Contains(on, why):
-			c.p.add(at(v, in).item(i), "`%s` occurs twice", why)
+			c.p.add(at(v, in).item(i), Duplicate, "`%s` occurs twice", why)
 		default:
 			on = append(on, why)
 		}
@@ -110,14 +110,14 @@ func (c *checker) env(v *value, in *where) map[string]string {
 	}
 	here := at(v, in)
 	if len(v.items) > maxEntries {
-		c.p.add(here, "there are %d variables; at most %d are allowed", len(v.items), maxEntries)
+		c.p.add(here, TooMany, "there are %d variables; at most %d are allowed", len(v.items), maxEntries)
 		return nil
 	}
 	env := make(map[string]string, len(v.items))
 	for i := range v.items {
 		f := &v.items[i]
 		if !validName(f.name) {
-			c.p.add(at(f, here), "`%s` cannot name a variable: it %s", short(f.name), nameRule)
+			c.p.add(at(f, here), InvalidName, "`%s` cannot name a variable: it %s", short(f.name), nameRule)
 			continue
 		}
 		env[f.name] = c.text(f, here, maxVariable)

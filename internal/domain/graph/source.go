@@ -22,20 +22,20 @@ func (c *checker) source(v *value) {
 		case "git":
 			if s.Git = c.text(f, here, source.MaxAddress); s.Git != "" {
 				if _, err := s.Address(); err != nil {
-					c.p.add(at(f, here), "%s", err)
+					c.p.add(at(f, here), InvalidValue, "%s", err)
 				}
 			}
 		case "ref":
 			if s.Ref = c.text(f, here, source.MaxRef); s.Ref != "" && !source.ValidRef(s.Ref) {
-				c.p.add(at(f, here), "`%s` is no name of a branch, a tag or a commit", short(s.Ref))
+				c.p.add(at(f, here), InvalidValue, "`%s` is no name of a branch, a tag or a commit", short(s.Ref))
 			}
 		case "path":
 			if s.Path = c.text(f, here, source.MaxPath); s.Path != "" && !source.ValidFolder(s.Path) {
-				c.p.add(at(f, here), "`%s` is not the path of a folder in the repository, such as `analysis/scripts`", short(s.Path))
+				c.p.add(at(f, here), InvalidValue, "`%s` is not the path of a folder in the repository, such as `analysis/scripts`", short(s.Path))
 			}
 		case "connection":
 			if s.Connection = c.text(f, here, maxName); s.Connection != "" && !validName(s.Connection) {
-				c.p.add(at(f, here), "`%s` is not the id of a connection", short(s.Connection))
+				c.p.add(at(f, here), InvalidValue, "`%s` is not the id of a connection", short(s.Connection))
 			}
 		case "submodules":
 			s.Submodules = c.boolean(f, here)

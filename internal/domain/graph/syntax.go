@@ -49,7 +49,7 @@ func (c *checker) interpreter(f *value, in *where) string {
 	}
 	for i := range len(name) {
 		if b := name[i]; !nameByte(b) && (i == 0 || !strings.ContainsRune(".+-", rune(b))) {
-			c.p.add(at(f, in), "`%s` is not the name of a program such as `bash` or `python3`", short(name))
+			c.p.add(at(f, in), InvalidValue, "`%s` is not the name of a program such as `bash` or `python3`", short(name))
 			break
 		}
 	}
@@ -59,7 +59,7 @@ func (c *checker) interpreter(f *value, in *where) string {
 func (c *checker) image(f *value, in *where) string {
 	ref := c.text(f, in, maxImage)
 	if ref != "" && !imageref.Valid(ref) {
-		c.p.add(at(f, in), "`%s` is not an image such as `quay.io/biocontainers/fastp:0.23.4`", short(ref))
+		c.p.add(at(f, in), InvalidValue, "`%s` is not an image such as `quay.io/biocontainers/fastp:0.23.4`", short(ref))
 	}
 	return ref
 }

@@ -44,6 +44,7 @@ func newEnv(g *Graph) (*cel.Env, error) {
 		cel.Variable("nodes", cel.ObjectType(nodesType)),
 		cel.CrossTypeNumericComparisons(true),
 		cel.EnableIdentifierEscapeSyntax(),
+		cel.EnableMacroCallTracking(), // Rename finds the names inside of has(…) by it
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ParserRecursionLimit(maxRecursion),
 		cel.ParserErrorRecoveryLimit(4),

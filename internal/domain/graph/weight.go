@@ -31,7 +31,7 @@ func newRoom() room { return room{effort: fullEffort} }
 func (r *room) admit(v *value, here *where, p *problems) bool {
 	r.gate.Next()
 	if err := admit(&r.gate, v, 1); err != nil {
-		p.add(here, "%s", err)
+		p.add(here, TooMany, "%s", err)
 		return false
 	}
 	return true

@@ -15,20 +15,40 @@ type Message struct {
 	To      string
 	Subject string
 	Text    string
+	Path    string   `json:",omitempty"` // a page of the app that it leads to
 	Team    ids.Team `json:",omitempty"` // that it is about; with the team it is deleted
 	Void    bool     `json:",omitempty"` // to nobody: it is deleted like a mail that was sent
 }
 
-const shownRunes = 40
+// The most that is shown of what others wrote, in characters.
+const (
+	nameRunes     = 40
+	sentenceRunes = 300
+)
 
 // QuotedName is a name that somebody wrote, as it may stand in a mail to somebody
 // else: short, in quotes, in one line, and without anything that a mail
 // program would make a link of.
 func QuotedName(name string) string {
+	words := withoutLinks(name, "'’-,&()", nameRunes)
+	if words == "" {
+		return "Someone"
+	}
+	return "“" + words + "”"
+}
+
+// Sentence is a sentence with names that somebody wrote, as it may stand in a mail to
+// somebody else: in one line, and without anything that a mail program would make a link of.
+func Sentence(text string) string {
+	return withoutLinks(text, "'’-,&();%\"", sentenceRunes)
+}
+
+// withoutLinks keeps letters, digits and some marks of a text in one line.
+func withoutLinks(text, marks string, most int) string {
 	var b strings.Builder
-	for _, r := range name {
+	for _, r := range text {
 		switch {
-		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune("'’-,&()", r):
+		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune(marks, r):
 			b.WriteRune(r)
 		case r == '.':
 			b.WriteString(". ") // "Dr. A. B. Smith" reads well; an address does not
@@ -37,11 +57,8 @@ func QuotedName(name string) string {
 		}
 	}
 	words := []rune(strings.Join(strings.Fields(b.String()), " "))
-	if len(words) > shownRunes {
-		words = append(words[:shownRunes-1], '…')
+	if len(words) > most {
+		words = append(words[:most-1], '…')
 	}
-	if len(words) == 0 {
-		return "Someone"
-	}
-	return "“" + string(words) + "”"
+	return string(words)
 }

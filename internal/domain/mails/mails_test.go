@@ -28,6 +28,20 @@ func TestANameInALetterIsShortQuotedAndNoLink(t *testing.T) {
 	}
 }
 
+func TestSentenceInAMailHasNoLink(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`Node "Count reads" exited with status 3`:      `Node "Count reads" exited with status 3`,
+		"Node \"http://evil.example/x\"\nfailed: a.b.": `Node "http evil. example x" failed a. b.`,
+		"":                           "",
+		strings.Repeat("long ", 100): strings.Repeat("long ", 59) + "long…",
+	} {
+		if got := Sentence(text); got != want {
+			t.Errorf("%q is shown as %s, want %s", text, got, want)
+		}
+	}
+}
+
 // FuzzShown holds every name against what mail programs make links of.
 func FuzzShown(f *testing.F) {
 	for _, seed := range []string{"Ada", "a.b", "http://a", "a@b", "\x00\r\n", "x．y", "a․b", "a:b/c\\d"} {
@@ -36,7 +50,7 @@ func FuzzShown(f *testing.F) {
 	linkable := regexp.MustCompile(`[^\s]\.[^\s”…]|[@:/\\<>"\x00-\x1f]`)
 	f.Fuzz(func(t *testing.T, name string) {
 		got := QuotedName(name)
-		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > shownRunes+2 || linkable.MatchString(got) {
+		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > nameRunes+2 || linkable.MatchString(got) {
 			t.Errorf("%q is shown as %q", name, got)
 		}
 	})

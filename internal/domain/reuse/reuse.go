@@ -39,7 +39,14 @@ type Run struct {
 type Ended struct {
 	Run
 	States  map[string]lifecycle.NodeState
-	Deleted map[string]bool // nodes some of whose outputs are gone
+	Deleted map[string]bool  // nodes some of whose outputs are gone
+	Items   map[string]Items // of scattered nodes
+}
+
+// Items counts the items of a scattered node.
+type Items struct {
+	Total, Failed int
+	Kept          int // items whose result can be reused
 }
 
 // Node is what is expected of one node, and why.
@@ -48,6 +55,13 @@ type Node struct {
 	Name   string
 	Expect Expectation
 	Reason string
+	Items  *ItemPlan // of a scattered node whose items are known
+}
+
+// ItemPlan says how many items of a scattered node are reused, how many run,
+// and how many of those that run failed before.
+type ItemPlan struct {
+	Reused, Run, Failed int
 }
 
 // Foretell says of every task of a run, in its order, whether it will be taken
@@ -59,6 +73,10 @@ func Foretell(before Ended, now Run) []Node {
 	for _, n := range now.Graph.Order() {
 		out := Node{ID: n.ID, Name: n.Name}
 		out.Expect, out.Reason = expect(before, now, n, expected)
+		out.Items = planItems(before, now, n, expected, out.Expect)
+		if out.Items != nil && out.Items.Failed > 0 && before.States[n.ID] == lifecycle.NodeFailed {
+			out.Reason = fmt.Sprintf("%d of %d items failed", out.Items.Failed, before.Items[n.ID].Total)
+		}
 		expected[n.ID] = out.Expect
 		list = append(list, out)
 	}
@@ -92,6 +110,32 @@ func expect(before Ended, now Run, n *graph.Node, expected map[string]Expectatio
 		return Depends, "its list of items changed: items that were computed before are reused"
 	}
 	return Reused, ""
+}
+
+// planItems counts the items of a scattered node that are reused and that run,
+// or returns nil where its list of items or their files may differ.
+func planItems(before Ended, now Run, n *graph.Node, expected map[string]Expectation, is Expectation) *ItemPlan {
+	old, known := before.Graph.Node(n.ID)
+	items := before.Items[n.ID]
+	if !known || n.Scatter == nil || old.Scatter == nil || items.Total == 0 || is == Depends ||
+		otherItems(before.Run, now, old.Scatter.Over, n.Scatter.Over) {
+		return nil
+	}
+	if is == Reused {
+		return &ItemPlan{Reused: items.Total}
+	}
+	if changed(before.Run, now, old, n) != "" {
+		return &ItemPlan{Run: items.Total, Failed: items.Failed}
+	}
+	if n.UsesSource() && !sameCode(before.Graph.Source, now.Graph.Source) {
+		return nil
+	}
+	for _, e := range now.Graph.Incoming(n.ID) {
+		if expected[e.Source] != Reused {
+			return nil
+		}
+	}
+	return &ItemPlan{Reused: items.Kept, Run: items.Total - items.Kept, Failed: items.Failed}
 }
 
 func notDone(state lifecycle.NodeState) string {

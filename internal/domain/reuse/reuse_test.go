@@ -96,3 +96,47 @@ func TestWhatARetryReusesAndWhyNotTheRest(t *testing.T) {
 		})
 	}
 }
+
+func TestForetellCountsItemsOfScatter(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		old, new string // replaced in the definition
+		state    lifecycle.NodeState
+		want     string
+	}{
+		"items failed":            {"", "", lifecycle.NodeFailed, "computed 3 of 200 items failed {197 3 3}"},
+		"all succeeded":           {"", "", lifecycle.NodeSucceeded, "reused  {200 0 0}"},
+		"the command changed":     {"each $ITEM", "other $ITEM", lifecycle.NodeFailed, "computed 3 of 200 items failed {0 200 3}"},
+		"the list changed":        {"[params.q]", "[params.q, 2]", lifecycle.NodeFailed, "computed it failed <nil>"},
+		"it was cancelled":        {"", "", lifecycle.NodeCancelled, "computed it was cancelled {197 3 3}"},
+		"a step before it is new": {`"edges":[`, `"edges":[{"id":"new","source":"x","target":"s"},`, lifecycle.NodeFailed, "computed it failed <nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := reuse.Ended{
+				Run:    runOf(t, chain, `{}`, "k"),
+				States: map[string]lifecycle.NodeState{"s": tt.state},
+				Items:  map[string]reuse.Items{"s": {Total: 200, Failed: 3, Kept: 197}},
+			}
+			definition := chain
+			if tt.old != "" {
+				definition = strings.Replace(chain, tt.old, tt.new, 1)
+			}
+			if strings.Contains(definition, `"source":"x"`) {
+				definition = strings.Replace(definition, `"nodes":[`, `"nodes":[{"id":"x","command":"x"},`, 1)
+			}
+			for _, n := range reuse.Foretell(before, runOf(t, definition, `{}`, "k")) {
+				if n.ID != "s" {
+					continue
+				}
+				items := "<nil>"
+				if n.Items != nil {
+					items = fmt.Sprint(*n.Items)
+				}
+				if got := fmt.Sprintf("%s %s %s", n.Expect, n.Reason, items); got != tt.want {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			}
+		})
+	}
+}

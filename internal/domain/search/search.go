@@ -132,3 +132,69 @@ func (q Query) Finds(words []string) bool {
 	}
 	return len(q) > 0
 }
+
+// Parts are what somebody typed to find a name: pieces that must all be somewhere
+// in it.
+type Parts []string
+
+// ParseParts reads what somebody typed. Spaces separate the parts.
+func ParseParts(text string) Parts { return strings.Fields(folded(text)) }
+
+// In reports whether a name has all the parts. Capitals and accents do not matter.
+func (p Parts) In(name string) bool {
+	name = folded(name)
+	for _, part := range p {
+		if !strings.Contains(name, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// folded is a text in small letters and without accents.
+func folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKD.String(text))
+}
+
+// The bounds of Find.
+const (
+	foundAtOnce = 1000
+	foundIn     = 20_000
+)
+
+// Find reads a list in pages, each after the last thing of the one before, and
+// gives the first limit things whose names have the parts. It looks at so many
+// things at most, so that a long list costs nobody much at once. Where the list
+// goes on, last is what the next Find begins after.
+func Find[T any](p Parts, limit int, after T, name func(T) string, page func(after T, n int) ([]T, error)) (found []T, last *T, err error) {
+	size := limit + 1
+	if len(p) > 0 {
+		size = foundAtOnce
+	}
+	found = []T{}
+	for looked := 0; looked < foundIn; looked += size {
+		list, err := page(after, size)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, each := range list {
+			if !p.In(name(each)) {
+				continue
+			}
+			if len(found) == limit {
+				return found, &found[limit-1], nil
+			}
+			found = append(found, each)
+		}
+		if len(list) < size {
+			return found, nil, nil
+		}
+		after = list[len(list)-1]
+	}
+	return found, &after, nil
+}

@@ -91,3 +91,73 @@ func FuzzWords(f *testing.F) {
 		}
 	})
 }
+
+func TestPartsAreFoundAnywhereInAName(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		query, name string
+		want        bool
+	}{
+		{"reads", "sample_reads.fq", true},
+		{"reads_1", "reads_10.fq", true},
+		{"ple_re", "Sample_Reads.fq", true},
+		{"FQ sample", "sample_reads.fq", true},
+		{"sample bam", "sample_reads.fq", false},
+		{"raksmorgas", "Räksmörgås 1.csv", true},
+		{"RÄK", "Ra\u0308ksmörgås", true},
+		{"%", "100%.csv", true},
+		{"_", "ab.csv", false},
+		{"日本", "日本語.txt", true},
+		{"  ", "anything", true},
+		{"", "anything", true},
+		{"\xff", "anything", false},
+	} {
+		if got := ParseParts(tt.query).In(tt.name); got != tt.want {
+			t.Errorf("%q in %q: %v", tt.query, tt.name, got)
+		}
+	}
+}
+
+func TestFindLooksAtNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	const all = 3*foundIn + 5
+	read := 0
+	page := func(after, n int) (list []int, err error) {
+		for i := after + 1; i <= all && len(list) < n; i++ {
+			list = append(list, i)
+		}
+		read += len(list)
+		return list, nil
+	}
+	find := func(words string, limit, after int) ([]int, *int) {
+		read = 0
+		found, last, err := Find(ParseParts(words), limit, after, func(i int) string { return fmt.Sprint("file ", i, ".csv") }, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found, last
+	}
+	if found, last := find("", 3, 0); fmt.Sprint(found) != "[1 2 3]" || *last != 3 || read != 4 {
+		t.Errorf("the first three: %v until %d, %d read", found, *last, read)
+	}
+	if found, last := find("", 3, all-3); len(found) != 3 || last != nil {
+		t.Errorf("the last three: %v, %v", found, last)
+	}
+	if found, last := find("file 77", 2, 0); fmt.Sprint(found) != "[77 177]" || *last != 177 || read > foundAtOnce {
+		t.Errorf("by name: %v until %d, %d read", found, *last, read)
+	}
+	// One far down is found by going on.
+	after, rounds := 0, 0
+	var found []int
+	for last := &after; last != nil; rounds++ {
+		if found, last = find(fmt.Sprint("file ", all), 1, after); last != nil {
+			after = *last
+		}
+		if read > foundIn {
+			t.Fatalf("%d were read at once", read)
+		}
+	}
+	if fmt.Sprint(found) != fmt.Sprint("[", all, "]") || rounds != 4 {
+		t.Errorf("%v after %d rounds", found, rounds)
+	}
+}

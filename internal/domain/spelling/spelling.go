@@ -6,6 +6,15 @@ import "strings"
 // DidYouMean ends a message with the known name nearest to what was written, or
 // with nothing when none is near.
 func DidYouMean(written string, known []string) string {
+	if near := Nearest(written, known); near != "" {
+		return `; did you mean "` + near + `"?`
+	}
+	return ""
+}
+
+// Nearest returns the known name nearest to what was written, or nothing when
+// none is near.
+func Nearest(written string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
 		if d := distance(strings.ToLower(written), strings.ToLower(k), least); d < least {
@@ -15,7 +24,7 @@ func DidYouMean(written string, known []string) string {
 	if best == "" || least >= len(best) {
 		return ""
 	}
-	return "; did you mean `" + best + "`?"
+	return best
 }
 
 // distance counts the single-character edits between a and b, giving up with

@@ -13,7 +13,7 @@ func TestTheNearestNameIsMeant(t *testing.T) {
 		"colour": "", "xx": "", "": "", "i": "id", strings.Repeat("command", 100_000): "",
 	} {
 		got := DidYouMean(written, known)
-		if want == "" && got != "" || want != "" && got != "; did you mean `"+want+"`?" {
+		if want == "" && got != "" || want != "" && got != `; did you mean "`+want+`"?` {
 			t.Errorf("%.20q: %q, want %q", written, got, want)
 		}
 	}

@@ -62,6 +62,19 @@ func (a Added) MayName(fields ...string) bool {
 	return false
 }
 
+// NamesAnyBut reports whether anything is new that has a name, unless it is this one.
+func (a Added) NamesAnyBut(name string) bool {
+	for _, b := range a.t.before {
+		log := a.t.logs[b.client]
+		for _, it := range log.items[log.index(b.clock):] {
+			if it.kind != kindGC && it.kind != kindDeleted && it.keyed && it.key != name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (it *item) mayName(fields []string) bool {
 	text := it.key
 	switch it.kind {

@@ -1,9 +1,10 @@
-// Package diskguard ends the task that takes up most of a disk that is nearly
-// full, so that the others, and the server itself, go on. How full a disk is, is
-// measured in internal/freedisk.
+// Package diskguard makes room on a disk that tasks have nearly filled, so that
+// the server and the other tasks go on. How full a disk is, is measured in
+// internal/freedisk.
 package diskguard
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -13,111 +14,180 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// How often it is checked whether something must end, how long its folder may
-// take to go, and how long after that it is seen that there is space again.
-const (
-	interval     = 250 * time.Millisecond
-	removeWithin = time.Minute
-	evictPause   = 3 * time.Second
+// Disk is the one that tasks write to.
+type Disk interface {
+	// Missing is how many bytes and files are missing at this moment until there
+	// is a part of what should be free. It is negative where there is more.
+	Missing(part float64) (bytes, files int64)
+	// ReleaseReserve gives up the space that is kept for the server.
+	ReleaseReserve()
+}
+
+// level is when room is made, and how much of it, as parts of what should be free.
+type level struct{ below, until float64 }
+
+// Where nearly nothing is free, room is made at once, for everybody to be able to
+// write. Where a disk stays low nothing new starts; there, room is made until it is
+// low no more.
+var (
+	nearlyNone = level{below: 0.5, until: 0.75}
+	low        = level{below: 1, until: 1.05}
 )
 
-// Disk knows how much space the machine has left.
-type Disk interface {
-	Low() bool        // nothing new may start
-	NearlyNone() bool // something must end, so that the rest can go on
-}
+// pauseAfter is how long it takes until something is tried again that has not
+// helped, and thawTries how often a thaw is tried.
+const (
+	pauseAfter = 3 * time.Second
+	thawTries  = 5
+)
 
-// Guard watches one disk. All methods may be called at the same time.
+// Guard makes room on one disk. It needs neither the database nor any space.
 type Guard struct {
-	disk   Disk // nil: there is always space
-	driver executor.Driver
-	log    *slog.Logger
-	now    func() time.Time
-
-	ending executor.Key // what was ended last, until it is gone; Run's own, like the next
-	since  time.Time    // when it was ended, or was gone
-
-	mu      sync.Mutex
-	evicted map[executor.Key]bool
+	disk  Disk
+	tasks executor.Freezer
+	log   *slog.Logger
+	said  bool // that tasks are not the cause, since there was last space
 }
 
-// New watches nothing yet. The disk may be nil: there is always space.
-func New(disk Disk, driver executor.Driver, log *slog.Logger, now func() time.Time) *Guard {
-	return &Guard{disk: disk, driver: driver, log: log, now: now, evicted: map[executor.Key]bool{}}
+// New makes a guard over the tasks that write to a disk.
+func New(disk Disk, tasks executor.Freezer, log *slog.Logger) *Guard {
+	return &Guard{disk: disk, tasks: tasks, log: log}
 }
 
-// Low reports whether nothing new may start.
-func (g *Guard) Low() bool { return g.disk != nil && g.disk.Low() }
-
-// Run ends tasks where that is needed, until ctx ends.
-func (g *Guard) Run(ctx context.Context) {
-	if g.disk == nil {
-		return
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if g.disk.NearlyNone() {
-				g.evict(ctx)
-			}
-		}
+// Relieve makes room if there is nearly none: it freezes all tasks, so that
+// nobody takes what is given up next; releases the reserve, so that the server
+// can write; ends the largest tasks; and lets the others go on, as it does with
+// tasks that an earlier server left frozen. Where tasks cannot be frozen it keeps the
+// reserve, which they would take, and ends the largest all the same. Where that has
+// not helped it returns after a pause.
+func (g *Guard) Relieve(ctx context.Context) {
+	g.MakeRoom(ctx)
+	helped := !g.isBelow(nearlyNone) // before the others take more
+	g.thaw(ctx)
+	if !helped {
+		pause(ctx)
 	}
 }
 
-// evict ends the task that takes up most of the disk, if there is one, and if
-// what was ended before it has given back what it had: on a busy machine that
-// takes a while, in which nobody else has to go.
-func (g *Guard) evict(ctx context.Context) {
-	meter, ok := g.driver.(executor.Meter)
-	if !ok {
-		return
+// RelieveLow makes room on a disk that has been low for some time, so that no task
+// can keep the server from taking things on: it ends the largest tasks if there
+// would be enough space without tasks. It reports whether there is.
+func (g *Guard) RelieveLow(ctx context.Context) (enough bool) {
+	if !g.isBelow(low) {
+		return true
 	}
-	seen, err := g.driver.Snapshot(ctx)
+	tasks, err := g.tasks.Freeze(ctx)
 	if err != nil {
-		g.log.ErrorContext(ctx, "cannot look at attempts", slog.Any("error", err))
+		g.log.ErrorContext(ctx, "cannot freeze tasks", slog.Any("error", err))
+	}
+	if err == nil && !g.suffice(tasks, low.below) {
+		g.log.WarnContext(ctx, "the disk is low, and tasks take up little of it: delete what nobody needs, or make the file system larger", slog.Int("tasks", len(tasks)))
+	}
+	g.evict(ctx, tasks, low)
+	enough = !g.isBelow(low)
+	g.thaw(ctx)
+	return enough
+}
+
+// MakeRoom is Relieve without letting tasks go on.
+func (g *Guard) MakeRoom(ctx context.Context) {
+	if !g.isBelow(nearlyNone) {
+		g.said = false
 		return
 	}
-	if g.freeing(seen) {
-		return
+	tasks, err := g.tasks.Freeze(ctx)
+	if err != nil {
+		g.log.ErrorContext(ctx, "cannot freeze tasks", slog.Any("error", err))
+	} else {
+		g.disk.ReleaseReserve()
 	}
-	largest, size := executor.Largest(ctx, seen, meter)
-	if size == 0 {
-		return
+	if err == nil && !g.suffice(tasks, nearlyNone.below) && !g.said {
+		g.said = true
+		g.log.ErrorContext(ctx, "the disk is nearly full, and tasks take up little of it: delete what nobody needs, or make the file system larger", slog.Int("tasks", len(tasks)))
 	}
-	g.log.WarnContext(ctx, "the disk is nearly full: ending the task that takes up most of it",
-		slog.String("run", string(largest.Key.Run)), slog.String("node", largest.Key.Node), slog.Int64("bytes", size))
-	g.ending, g.since = largest.Key, g.now()
-	g.mu.Lock()
-	g.evicted[largest.Key] = true
-	g.mu.Unlock()
-	if err := g.driver.Stop(ctx, largest, 0); err != nil {
-		g.log.ErrorContext(ctx, "cannot stop a task", slog.Any("error", err))
-		g.ending = executor.Key{} // tried again soon
+	g.evict(ctx, tasks, nearlyNone)
+}
+
+func (g *Guard) thaw(ctx context.Context) {
+	for range thawTries {
+		err := g.tasks.Thaw(context.WithoutCancel(ctx)) // also where the server stops meanwhile
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		g.log.ErrorContext(ctx, "cannot let tasks go on", slog.Any("error", err))
+		pause(ctx)
 	}
 }
 
-// freeing reports whether the space of what was ended last is still to come. An
-// attempt is seen until its folder is removed.
-func (g *Guard) freeing(seen []executor.Status) bool {
-	now, most := g.now(), evictPause
-	switch there := slices.ContainsFunc(seen, func(s executor.Status) bool { return s.Key == g.ending }); {
-	case there:
-		most = removeWithin
-	case g.ending != executor.Key{}:
-		g.ending, g.since = executor.Key{}, now
-	}
-	return now.Sub(g.since) <= most
+func (g *Guard) isBelow(l level) bool {
+	bytes, files := g.disk.Missing(l.below)
+	return bytes > 0 || files > 0
 }
 
-// WasEvicted reports, once, whether an attempt was ended to make space.
-func (g *Guard) WasEvicted(k executor.Key) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	was := g.evicted[k]
-	delete(g.evicted, k)
-	return was
+// suffice reports whether a part of what should be free would be free without the
+// tasks. Ending them would not help otherwise.
+func (g *Guard) suffice(tasks []executor.Size, part float64) bool {
+	bytes, files := g.disk.Missing(part)
+	for _, s := range tasks {
+		bytes -= s.Bytes
+		files -= s.Files
+	}
+	return bytes <= 0 && files <= 0
+}
+
+// evict ends the tasks that take up most, until there is room. On a disk that is
+// only low it stops where that has not helped.
+func (g *Guard) evict(ctx context.Context, tasks []executor.Size, l level) {
+	for ctx.Err() == nil && g.suffice(tasks, l.below) {
+		until := l.until
+		if !g.suffice(tasks, until) {
+			until = l.below
+		}
+		largest := g.largest(tasks, until)
+		if len(largest) == 0 {
+			return
+		}
+		bytes, files := g.disk.Missing(until)
+		var ending sync.WaitGroup
+		for _, s := range largest {
+			ending.Go(func() { g.end(ctx, s) })
+		}
+		ending.Wait()
+		bytesNow, filesNow := g.disk.Missing(until)
+		if l == low && bytesNow >= bytes && filesNow >= files {
+			return
+		}
+		tasks = tasks[len(largest):]
+	}
+}
+
+// largest sorts tasks, the largest first, and returns as many as take up what is
+// missing until there is a part of what should be free.
+func (g *Guard) largest(tasks []executor.Size, part float64) []executor.Size {
+	missing, files := g.disk.Missing(part)
+	size := func(s executor.Size) int64 { return s.Bytes }
+	if missing <= 0 {
+		missing, size = files, func(s executor.Size) int64 { return s.Files }
+	}
+	slices.SortFunc(tasks, func(a, b executor.Size) int { return cmp.Compare(size(b), size(a)) })
+	n := 0
+	for ; missing > 0 && n < len(tasks) && size(tasks[n]) > 0; n++ {
+		missing -= size(tasks[n])
+	}
+	return tasks[:n]
+}
+
+func (g *Guard) end(ctx context.Context, s executor.Size) {
+	g.log.WarnContext(ctx, "the disk is nearly full: ending a task that takes up much of it",
+		slog.String("attempt", s.ID), slog.Int64("bytes", s.Bytes), slog.Int64("files", s.Files))
+	if err := g.tasks.Evict(ctx, s.ID); err != nil {
+		g.log.ErrorContext(ctx, "cannot end a task", slog.String("attempt", s.ID), slog.Any("error", err))
+	}
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pauseAfter):
+	}
 }

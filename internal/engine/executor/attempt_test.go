@@ -1,8 +1,6 @@
 package executor_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -95,43 +93,9 @@ func TestACommandThatTriesASandboxOfItsOwnIsToldSo(t *testing.T) {
 		"FATAL: while loading: could not create user namespace":                                   true,
 		"could not open a user namespace: Operation not permitted, and then something followed\n": true,
 	} {
-		said := executor.ExitMessage("align", 3, log)
+		said := executor.ExitMessage("Node align", 3, log)
 		if !strings.HasPrefix(said, "Node align exited with status 3") || strings.Contains(said, "Set `image`") != nested {
 			t.Errorf("%q: %s", log, said)
 		}
-	}
-}
-
-// usages is a meter of what it was told.
-type usages map[string]int64
-
-func (u usages) Usage(_ context.Context, h executor.Handle) (executor.Usage, error) {
-	if u[h.ID] == 0 {
-		return executor.Usage{}, errors.New("nothing was measured yet")
-	}
-	return executor.Usage{Disk: u[h.ID]}, nil
-}
-
-func (usages) Marks(context.Context, executor.Handle, int64) ([]executor.LogMark, error) {
-	return nil, nil
-}
-
-// When the disk runs full, what ends is the attempt that takes up most of it, and not one
-// that is ending or that has no number.
-func TestTheAttemptThatTakesUpMost(t *testing.T) {
-	t.Parallel()
-	seen := func(id string, phase executor.Phase, reason executor.Reason) executor.Status {
-		return executor.Status{Handle: executor.Handle{ID: id}, Phase: phase, Reason: reason}
-	}
-	all := []executor.Status{
-		seen("small", executor.Running, executor.Executing), seen("large", executor.Running, executor.Executing), seen("unknown", executor.Running, executor.Executing),
-		seen("stopping", executor.Running, executor.Stopping), seen("ended", executor.Ended, executor.ExitedZero), seen("gone", executor.Gone, executor.Lost),
-	}
-	m := usages{"small": 10, "large": 20, "stopping": 1000, "ended": 1000, "gone": 1000}
-	if h, size := executor.Largest(t.Context(), all, m); h.ID != "large" || size != 20 {
-		t.Errorf("%s with %d", h.ID, size)
-	}
-	if h, size := executor.Largest(t.Context(), all[2:], m); h.ID != "" || size != 0 {
-		t.Errorf("of none that is known: %s with %d", h.ID, size)
 	}
 }

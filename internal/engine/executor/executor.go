@@ -7,7 +7,6 @@ package executor
 
 import (
 	"context"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // The types that drivers share with the shim.
@@ -23,7 +23,9 @@ type (
 	Output        = shim.Output
 	OutputPattern = shim.OutputPattern
 	Usage         = shim.Usage
-	LogMark       = shim.LogMark
+	Log           = tasklog.Log
+	LogMark       = tasklog.Mark
+	Span          = shim.Span
 )
 
 // Key names one attempt of one shard of one node of one run. It is the same
@@ -104,10 +106,12 @@ func (s Spec) Places() Places {
 // Work is the folder that the command works in, seen from outside.
 func (s Spec) Work() string { return filepath.Join(s.Dir, shim.WorkFolder) }
 
-// Handle finds an attempt again. It can be stored.
+// Handle finds an attempt again. It can be stored. A driver takes a handle with another
+// fence than that of its attempt for one of an attempt that is not there.
 type Handle struct {
 	Driver string `json:"driver"`
 	Key    Key    `json:"key"`
+	Fence  string `json:"fence"`
 	ID     string `json:"id"` // the engine's own name for it
 }
 
@@ -128,7 +132,7 @@ type Capabilities struct {
 	MemoryBytes    int64
 	GPU            int
 	ForgetsAfter   time.Duration // how long a snapshot may leave an attempt out that is there
-	NotEnforced    []string      // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
+	NotEnforced    []string      // limits that are asked for but not held, as words: "cpu", "memory", "network", "file size"
 }
 
 // Driver executes attempts. All methods may be called at the same time.
@@ -150,8 +154,10 @@ type Driver interface {
 	Stop(ctx context.Context, h Handle, grace time.Duration) error
 
 	// Logs is what the command has written so far, from offset on. It ends
-	// where the log ends at the moment; the caller closes it.
-	Logs(ctx context.Context, h Handle, offset int64) (io.ReadCloser, error)
+	// where the log ends at the moment, or where something is missing; the caller
+	// closes it. The end of a log of which something is missing is there once the
+	// attempt has ended.
+	Logs(ctx context.Context, h Handle, offset int64) (Log, error)
 
 	// Release forgets an attempt that has ended and removes its folder. It
 	// refuses, with fault.KindConflict, one that still runs. It may be called
@@ -177,6 +183,24 @@ type Watcher interface {
 type Renewer interface {
 	Renew(ctx context.Context, handles ...Handle) error
 }
+
+// Freezer is a driver whose attempts write to the server's disk. It halts them
+// while the server makes room there.
+type Freezer interface {
+	// Freeze halts all attempts until Thaw and starts none meanwhile. It returns
+	// what each takes up, when none of them writes any more. One that is in the
+	// middle of a long write is not waited for longer than some seconds. Where they
+	// cannot be frozen it may return what they take up with the error.
+	Freeze(ctx context.Context) ([]Size, error)
+	// Evict ends an attempt for the space that it takes up, frozen or not, and
+	// returns when its files are removed. Its reason is Evicted.
+	Evict(ctx context.Context, id string) error
+	// Thaw lets the attempts go on. It may be called without a Freeze.
+	Thaw(ctx context.Context) error
+}
+
+// Size is what an attempt takes up on the disk.
+type Size = shim.Size
 
 // Meter is a driver that knows what a running attempt uses.
 type Meter interface {

@@ -25,7 +25,7 @@ func NestedSandbox(log string) bool {
 
 // ExitMessage says of a command that it failed by itself, and why if its log tells.
 func ExitMessage(node string, code int, log string) string {
-	said := fmt.Sprintf("Node %s exited with status %d", node, code)
+	said := fmt.Sprintf("%s exited with status %d", node, code)
 	if NestedSandbox(log) {
 		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
 	}

@@ -30,12 +30,16 @@ func Outcome(fence string, record *Exit, status DriverStatus) (Phase, Reason) {
 // the same.
 func ReasonOf(e *Exit) Reason {
 	switch {
+	case e.NoSpace:
+		return NoSpace
 	case e.StartFailed != "":
 		return StartFailed
 	case e.OOM:
 		return OutOfMemory
 	case e.OutOfDisk:
 		return OutOfDisk
+	case e.Evicted:
+		return Evicted
 	case e.TimedOut:
 		return TimedOut
 	case e.Stopped:

@@ -35,6 +35,8 @@ const (
 	Signaled         Reason = "signaled"
 	OutOfMemory      Reason = "out_of_memory"
 	OutOfDisk        Reason = "out_of_disk"
+	Evicted          Reason = "evicted"  // took up most of a disk that was nearly full
+	NoSpace          Reason = "no_space" // failed while the disk was full, whoever filled it
 	TimedOut         Reason = "timed_out"
 	Cancelled        Reason = "cancelled"
 	Abandoned        Reason = "abandoned" // not renewed in time
@@ -51,7 +53,6 @@ const (
 // Status is the status of an attempt, as its driver sees it.
 type Status struct {
 	Handle
-	Fence  string
 	Phase  Phase
 	Reason Reason
 	Detail string // for people: why it could not start, what it waits for
@@ -62,5 +63,11 @@ type Status struct {
 	// person looks at it there; empty where there is none.
 	Job, Inspect string
 
-	At time.Time
+	At time.Time // when it came into its phase
+
+	// SeenAt is when an attempt that runs, or is gone, was last known to be at work; zero
+	// where the driver would know at once that it is not.
+	SeenAt time.Time
+	// Suspended are the times in which the platform had suspended it, up to SeenAt.
+	Suspended []Span
 }

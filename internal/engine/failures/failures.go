@@ -25,7 +25,6 @@ type Attempt struct {
 	Status    executor.Status
 	RAMGB     float64       // that it was given
 	Disk      int64         // bytes that it could write
-	Evicted   bool          // it was stopped since the disk was nearly full
 	TimeLimit time.Duration // of the run, by its plan; 0: none
 	Took      time.Duration // of the run
 	LogTail   func() string // the last of its log
@@ -38,43 +37,42 @@ func TimeLimit(limit time.Duration) string {
 
 // Explain says why an attempt failed.
 func Explain(a Attempt) Failure {
-	id, s := a.Node.ID, a.Status
-	if a.Evicted && s.Reason == executor.Cancelled {
-		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was stopped: the server's disk was nearly full, and this node used most of it", id)}
-	}
+	node, s := a.Node.Title(), a.Status
 	switch s.Reason {
 	case executor.OutOfMemory:
-		return Failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, a.RAMGB)}
+		return Failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("%s ran out of its %.3g GB of memory", node, a.RAMGB)}
 	case executor.TimedOut:
 		return a.timedOut()
 	case executor.OutputMissing:
 		if s.Exit.Refused != "" {
-			return Failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output can't be stored: %s", id, s.Exit.Refused)}
+			return Failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("%s: an output can't be stored: %s", node, s.Exit.Refused)}
 		}
-		return Failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, produced.MissingPaths(a.Node, s.Exit.Missing))}
+		return Failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("%s did not produce %s", node, produced.MissingPaths(a.Node, s.Exit.Missing))}
 	case executor.ImageUnavailable:
-		return Failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
+		return Failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("%s: its image cannot be had: %s", node, s.Detail)}
 	case executor.StartFailed:
-		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s cannot start: %s", id, s.Detail)}
+		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s cannot start: %s", node, s.Detail)}
 	case executor.Signaled:
-		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
+		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s was ended by signal %d", node, s.Exit.Signal)}
 	case executor.ExitedNonZero:
-		return Failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(id, s.Exit.Code, a.LogTail())}
+		return Failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(node, s.Exit.Code, a.LogTail())}
+	case executor.Evicted:
+		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s was stopped: the server's disk was nearly full, and this node used much of it", node)}
 	case executor.OutOfDisk:
-		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(a.Disk))}
+		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s wrote more than the %s of disk, or more files, than a task may have", node, produced.SizeText(a.Disk))}
 	}
-	return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
+	return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s failed: %s %s", node, s.Reason, s.Detail)}
 }
 
 // timedOut distinguishes whose limit it was: the plan's, the step's or the
 // cluster's.
 func (a Attempt) timedOut() Failure {
-	id, limit := a.Node.ID, a.Node.Timeout
+	node, limit := a.Node.Title(), a.Node.Timeout
 	if a.TimeLimit > 0 && (limit == 0 || a.Took >= a.TimeLimit) {
 		return Failure{lifecycle.PlanTimeLimit, "", TimeLimit(a.TimeLimit)}
 	}
 	if limit == 0 {
-		return Failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took too long: %s", id, a.Status.Detail)}
+		return Failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("%s took too long: %s", node, a.Status.Detail)}
 	}
-	return Failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, limit)}
+	return Failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("%s took longer than its %s", node, limit)}
 }

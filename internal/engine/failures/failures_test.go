@@ -36,9 +36,9 @@ func TestATimeoutNamesWhoseLimitItWas(t *testing.T) {
 	}
 }
 
-func TestATaskThatWasEvictedIsNotBlamed(t *testing.T) {
+func TestEvictedTaskFailsForTheDisk(t *testing.T) {
 	t.Parallel()
-	a := failures.Attempt{Node: &graph.Node{ID: "a"}, Status: executor.Status{Reason: executor.Cancelled}, Evicted: true}
+	a := failures.Attempt{Node: &graph.Node{ID: "a"}, Status: executor.Status{Reason: executor.Evicted}}
 	if f := failures.Explain(a); f.Code != lifecycle.DiskFull || f.Why != graph.OnError {
 		t.Errorf("%+v", f)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
@@ -241,5 +242,26 @@ func TestATeamIsForgottenAlone(t *testing.T) {
 	// What was in memory of it does not stand for the file.
 	if got, err := s.Fetch(t.Context(), "team_1", "run_4", object(len(bytes)), ignore); err != nil || got != sum || !s.Has("team_1", "run_4", o) {
 		t.Error(got, err)
+	}
+}
+
+// A panic while a file is read is the error of those who wait for it. It gives its turn
+// back, so that the next one is read.
+func TestPanicIsAnErrorOfTheTransfer(t *testing.T) {
+	t.Parallel()
+	for name, etag := range map[string]string{"in parts": "e", "as a whole": ""} {
+		broken := &answers{read: func(int64, int64, int64) (io.Reader, error) { panic("out of order") }}
+		s := New(t.TempDir(), broken, 1<<40, never)
+		o := object(4)
+		o.ETag = etag
+		for range maxTeamFiles + 1 {
+			if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, func(int64) {}); !panics.Is(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		broken.read = func(int64, int64, int64) (io.Reader, error) { return strings.NewReader("text"), nil }
+		if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, func(int64) {}); err != nil {
+			t.Errorf("%s, once it works: %v", name, err)
+		}
 	}
 }

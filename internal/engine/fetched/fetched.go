@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
+	"github.com/millrace/millrace/internal/turns"
 )
 
 // folderName is in the folder of the attempts, so that tasks can be given hard links.
@@ -41,13 +43,16 @@ type Store struct {
 	ending map[*transfer]string        // the files they become, until their runs use them
 	sums   map[string]string           // of what has arrived, by the same names
 	used   map[ids.Run]map[string]bool // files that runs need
-	slots  chan struct{}
+	turns  *turns.Turns[ids.Team]
 }
 
-// How much is read at the same time: files, and of each of them parts.
+// How much is read at the same time: files in all, files of a team, and parts of a
+// file. A file takes a connection for each part, two descriptors and some buffers;
+// package turns says why there are so many in all.
 const (
-	maxFiles = 4
-	maxParts = 4
+	maxFiles     = 128
+	maxTeamFiles = 4
+	maxParts     = 4
 
 	tellEvery = 500 * time.Millisecond // how far a transfer is
 )
@@ -57,7 +62,7 @@ const (
 func New(attempts string, remote Remote, limit int64, low func() bool) *Store {
 	return &Store{
 		dir: filepath.Join(attempts, folderName), remote: remote, limit: limit, low: low,
-		active: map[string]*transfer{}, ending: map[*transfer]string{}, sums: map[string]string{}, used: map[ids.Run]map[string]bool{}, slots: make(chan struct{}, maxFiles),
+		active: map[string]*transfer{}, ending: map[*transfer]string{}, sums: map[string]string{}, used: map[ids.Run]map[string]bool{}, turns: turns.New[ids.Team](maxFiles, maxTeamFiles),
 	}
 }
 
@@ -172,7 +177,10 @@ func (s *Store) join(ctx context.Context, path string, team ids.Team, o addresse
 		f.transfer = t
 		s.active[path] = t
 		go func() {
-			t.sum, t.err = s.transfer(alone, f)
+			t.err = panics.Catch(func() (err error) {
+				t.sum, err = s.transfer(alone, f)
+				return err
+			})
 			s.mu.Lock()
 			if s.active[path] == t {
 				delete(s.active, path)
@@ -208,12 +216,11 @@ func (s *Store) leave(path string, t *transfer) {
 }
 
 func (s *Store) transfer(ctx context.Context, f *file) (sum string, err error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+	giveBack, err := s.turns.Take(ctx, f.team)
+	if err != nil {
+		return "", err
 	}
+	defer giveBack()
 	unlock, err := f.begin()
 	if err != nil {
 		return "", err

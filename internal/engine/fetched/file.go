@@ -16,7 +16,9 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
+	"github.com/millrace/millrace/internal/safedial"
 )
 
 // file is an object while it arrives: the bytes so far, and a mark for each part that
@@ -97,7 +99,7 @@ func (f *file) fetch(ctx context.Context) error {
 			f.arrived.Add(size)
 			continue
 		}
-		g.Go(func() error { return f.part(ctx, int64(n), from, size) })
+		g.Go(func() error { return panics.Catch(func() error { return f.part(ctx, int64(n), from, size) }) })
 	}
 	return g.Wait()
 }
@@ -106,21 +108,18 @@ func (f *file) fetch(ctx context.Context) error {
 // bytes are on the disk.
 func (f *file) part(ctx context.Context, n, from, size int64) error {
 	end := from + size
-	err := f.again(ctx, func() (moved bool, err error) {
+	err := f.again(ctx, func() (moved int64, err error) {
 		if f.store.low() {
-			return false, fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(DiskFull)
+			return 0, fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(DiskFull)
 		}
-		r, err := f.store.remote.Open(ctx, f.team, f.object, from, end-from)
-		if err != nil {
-			return false, err
-		}
-		defer r.Close()
-		got, err := io.Copy(io.NewOffsetWriter(f.data, from), &counted{io.LimitReader(r, end-from), &f.arrived})
+		got, err := f.read(ctx, from, end-from, func(r io.Reader) (int64, error) {
+			return io.Copy(io.NewOffsetWriter(f.data, from), &counted{io.LimitReader(r, end-from), &f.arrived})
+		})
 		from += got
 		if err == nil && from < end {
 			err = io.ErrUnexpectedEOF
 		}
-		return got > 0, err
+		return got, err
 	})
 	if err != nil {
 		return err
@@ -132,24 +131,35 @@ func (f *file) part(ctx context.Context, n, from, size int64) error {
 	return f.local(err)
 }
 
+// read has a stretch of the object copied, to its end where length is negative. A host
+// that sends too slowly is safedial.ErrSlow.
+func (f *file) read(ctx context.Context, from, length int64, copied func(io.Reader) (int64, error)) (int64, error) {
+	ctx, transfer := safedial.WatchSpeed(ctx)
+	defer transfer.End()
+	r, err := f.store.remote.Open(ctx, f.team, f.object, from, length)
+	if err != nil {
+		return 0, transfer.Err(err)
+	}
+	defer r.Close()
+	n, err := copied(transfer.Reader(r))
+	return n, transfer.Err(err)
+}
+
 // whole reads everything in one go, for there is nothing to tell what belongs
 // together.
 func (f *file) whole(ctx context.Context) error {
-	return f.again(ctx, func() (bool, error) {
+	return f.again(ctx, func() (int64, error) {
 		f.arrived.Store(0)
 		if err := f.data.Truncate(0); err != nil {
-			return false, err
+			return 0, err
 		}
-		r, err := f.store.remote.Open(ctx, f.team, f.object, 0, -1)
-		if err != nil {
-			return false, err
-		}
-		defer r.Close()
-		size, err := io.Copy(io.NewOffsetWriter(f.data, 0), &watchful{counted{r, &f.arrived}, f.store.low, 0})
+		size, err := f.read(ctx, 0, -1, func(r io.Reader) (int64, error) {
+			return io.Copy(io.NewOffsetWriter(f.data, 0), &watchful{counted{r, &f.arrived}, f.store.low, 0})
+		})
 		if err == nil && f.object.Size >= 0 && size != f.object.Size {
 			err = fault.Conflict("the object has changed")
 		}
-		return false, err
+		return 0, err
 	})
 }
 
@@ -183,16 +193,16 @@ func (w *watchful) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// How often something is tried that fails without a byte, and how long the pauses
-// get.
+// How often something is tried that makes no progress, and how long the pauses get.
 const (
 	maxTries   = 5
 	firstPause = 500 * time.Millisecond
 )
 
-// again tries until it works, is refused, or fails too often in a row.
-func (f *file) again(ctx context.Context, try func() (moved bool, err error)) error {
-	pause := firstPause
+// again tries until it works, is refused, or fails too often in a row. A try that moved
+// bytes does not count, unless all together are slower than a host may be.
+func (f *file) again(ctx context.Context, try func() (moved int64, err error)) error {
+	pause, began, got := firstPause, time.Now(), int64(0)
 	for tries := 1; ; tries++ {
 		moved, err := try()
 		if err == nil {
@@ -204,8 +214,15 @@ func (f *file) again(ctx context.Context, try func() (moved bool, err error)) er
 		if err, final := f.final(err); final {
 			return err
 		}
-		if moved {
+		slow := errors.Is(err, safedial.ErrSlow)
+		if got += moved; got >= safedial.MinBytes {
+			began, got = time.Now(), 0
+		}
+		if moved > 0 && !slow && time.Since(began) < safedial.MinTime {
 			tries, pause = 0, firstPause
+		}
+		if tries == maxTries && slow {
+			return fault.Invalid("%s cannot be read: %s", f.object.Shown(), safedial.ErrSlow).WithCode(Unreachable)
 		}
 		if tries == maxTries {
 			return fault.Invalid("%s cannot be read: the other side breaks off again and again", f.object.Shown()).WithCode(Unreachable)

@@ -96,3 +96,20 @@ func TestAFolderWhoseBytesAreCutIsNotGiven(t *testing.T) {
 		t.Errorf("something is there: %v", err)
 	}
 }
+
+// A panic while an object is fetched ahead leaves the object to the Link that needs it.
+func TestPanicWhileFetchingAheadIsLeftToLink(t *testing.T) {
+	t.Parallel()
+	attempts := t.TempDir()
+	s := inputcache.New(attempts, "run_1")
+	s.Fetch(t.Context(), []string{"a"}, func(context.Context, string) (io.ReadCloser, error) { panic("out of order") })
+	if missing := s.Missing([]string{"a"}); len(missing) != 0 {
+		t.Errorf("%q would be fetched ahead again and again", missing)
+	}
+	file := filepath.Join(attempts, "a")
+	err := s.Link(t.Context(), file, true, "a", func(context.Context, string) (io.ReadCloser, error) { return afar{strings.NewReader("text")}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, file, "text")
+}

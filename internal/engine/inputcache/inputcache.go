@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // folderName holds the caches of all runs, in the folder of the attempts. It is
@@ -53,16 +54,20 @@ func (s *Cache) Missing(keys []string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return s.files[key] != "" || s.failed[key] })
 }
 
-// Fetch caches objects. An error is returned only by the Link that needs the
-// object.
+// Fetch caches objects. An error, or a panic, is that of the Link that needs the object
+// and opens it again.
 func (s *Cache) Fetch(ctx context.Context, keys []string, open Open) {
 	var g errgroup.Group
 	g.SetLimit(maxFetches)
 	for _, key := range keys {
 		g.Go(func() error {
-			if r, err := s.open(ctx, true, key, open); err == nil {
-				_ = r.Close()
-			}
+			_ = panics.Catch(func() error {
+				r, err := s.open(ctx, true, key, open)
+				if err == nil {
+					_ = r.Close()
+				}
+				return err
+			})
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.failed[key] = s.files[key] == ""

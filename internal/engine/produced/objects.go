@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
-	"github.com/millrace/millrace/internal/runs"
 )
 
 // Objects keeps what was produced.
@@ -47,20 +45,4 @@ func Reread(ctx context.Context, from Objects, key string) (files.Blob, error) {
 	_, err = io.Copy(h, bytes)
 	blob.SHA256 = hex.EncodeToString(h.Sum(nil))
 	return blob, err
-}
-
-// Intact reports whether files are still what they were when they were verified.
-func Intact(ctx context.Context, in Objects, list []runs.Output) (bool, error) {
-	for _, o := range list {
-		for key, want := range o.Stored() {
-			blob, err := in.Stat(ctx, key)
-			if fault.Is(err, fault.KindNotFound) || (err == nil && want != runs.Stored{Size: blob.Size, Mark: blob.Mark}) {
-				return false, nil
-			}
-			if err != nil {
-				return false, err
-			}
-		}
-	}
-	return true, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Store makes root file systems out of container images.
@@ -81,7 +82,10 @@ func (all *Images) Resolved(ref string) bool {
 	if i == nil {
 		i = &Image{environment: strings.HasPrefix(ref, environmentPrefix)}
 		all.images[ref] = i
-		i.resolved = all.Background(func(ctx context.Context) { i.Digest, i.ResolveErr = all.store.Resolve(ctx, ref) })
+		i.resolved = all.Background(&i.ResolveErr, func(ctx context.Context) (err error) {
+			i.Digest, err = all.store.Resolve(ctx, ref)
+			return err
+		})
 	}
 	return IsClosed(i.resolved)
 }
@@ -94,9 +98,20 @@ func (all *Images) Fetched(ref string) bool {
 		return true // none, or none to be had
 	}
 	if i.fetched == nil {
-		i.fetched = all.Background(func(ctx context.Context) { i.root, i.env, i.release, i.fetchErr = all.store.Root(ctx, ref, i.Digest) })
+		i.fetched = all.Background(&i.fetchErr, func(ctx context.Context) (err error) {
+			i.root, i.env, i.release, err = all.store.Root(ctx, ref, i.Digest)
+			return err
+		})
 	}
 	return IsClosed(i.fetched)
+}
+
+// Forget has an image that could not be fetched be fetched again by the next who needs
+// it.
+func (all *Images) Forget(ref string) {
+	if i := all.images[ref]; i != nil && i.fetched != nil && IsClosed(i.fetched) && i.fetchErr != nil {
+		i.fetched, i.fetchErr = nil, nil
+	}
 }
 
 // Err is why an image that was fetched cannot be used.
@@ -135,14 +150,14 @@ func (all *Images) each(ctx context.Context, refs []string, holds func(ref strin
 // maxTime is how long one image may take.
 const maxTime = 30 * time.Minute
 
-// Background runs work in the background, until Close. The channel is closed when it is
-// done.
-func (all *Images) Background(work func(context.Context)) (done chan struct{}) {
+// Background runs work in the background, until Close. When the work has ended, its error,
+// or its panic as an error, is in failed, and the channel is closed.
+func (all *Images) Background(failed *error, work func(context.Context) error) (done chan struct{}) {
 	done = make(chan struct{})
 	all.work.Go(func() {
 		ctx, cancel := context.WithTimeout(all.ctx, maxTime)
 		defer cancel()
-		work(ctx)
+		*failed = panics.Catch(func() error { return work(ctx) })
 		close(done)
 		select {
 		case all.changed <- struct{}{}:

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // registry is a store of images, each of which takes as long as it says.
@@ -166,12 +167,15 @@ func TestImagesArePrepared(t *testing.T) {
 func TestWhereSoftwareComesFrom(t *testing.T) {
 	t.Parallel()
 	images, environments := &registry{}, &registry{}
-	of := For(images, func(team ids.Team) Store {
-		if team != "team_1" {
-			t.Errorf("the environments of %s", team)
+	for1 := func(s Store) func(ids.Team) Store {
+		return func(team ids.Team) Store {
+			if team != "team_1" {
+				t.Errorf("the software of %s", team)
+			}
+			return s
 		}
-		return environments
-	})("team_1")
+	}
+	of := For(for1(images), for1(environments))("team_1")
 	packed := &graph.Node{Image: "ubuntu:24.04"}
 	for _, ref := range []string{RefOf(packed), EnvironmentRef("pip: [numpy]")} {
 		if _, err := of.Resolve(t.Context(), ref); err != nil {
@@ -256,5 +260,35 @@ func TestWhatSoftwareMakesOfATask(t *testing.T) {
 		if diff := cmp.Diff(tt.want, tt.set) + cmp.Diff(tt.spec, spec) + cmp.Diff(tt.parts, parts); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// panicky is a registry that is out of order.
+type panicky struct {
+	registry
+	root bool // only when the files are asked for
+}
+
+func (p *panicky) Resolve(ctx context.Context, ref string) (string, error) {
+	if !p.root {
+		panic("out of order")
+	}
+	return p.registry.Resolve(ctx, ref)
+}
+
+func (p *panicky) Root(context.Context, string, string) (string, []string, func(), error) {
+	panic("out of order")
+}
+
+func TestPanicIsWhyAnImageCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for _, root := range []bool{false, true} {
+		all := Open(t.Context(), &panicky{root: root})
+		until(all, func() bool { return all.Resolved("a") })
+		until(all, func() bool { return all.Fetched("a") })
+		if err := all.Image("a").Err(); !panics.Is(err) {
+			t.Errorf("%v", err)
+		}
+		all.Close()
 	}
 }

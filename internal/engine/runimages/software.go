@@ -28,9 +28,12 @@ func RefOf(n *graph.Node) string {
 }
 
 // For is where a team's images and environments come from. Either may be nil.
-func For(images Store, environments func(ids.Team) Store) func(ids.Team) Store {
+func For(images, environments func(ids.Team) Store) func(ids.Team) Store {
 	return func(team ids.Team) Store {
-		s := software{images: images}
+		var s software
+		if images != nil {
+			s.images = images(team)
+		}
 		if environments != nil {
 			s.environments = environments(team)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -253,7 +254,11 @@ func (in *Inputs) fetchQueued() {
 		in.queue = in.queue[1:]
 		o := it.Object
 		in.mu.Unlock()
-		sum, err := in.bring(o, &it.arrived)
+		var sum string
+		err := panics.Catch(func() (err error) {
+			sum, err = in.bring(o, &it.arrived)
+			return err
+		})
 		in.mu.Lock()
 		it.here, it.err, it.queued = err == nil, err, false
 		if err == nil {

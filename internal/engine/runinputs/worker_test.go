@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -247,5 +248,35 @@ func TestFilesArePlacedByTheirNumber(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, spec.Inputs); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// panickyKnown is a database whose driver is out of order.
+type panickyKnown struct{ *noted }
+
+func (panickyKnown) Learn(context.Context, ids.Team, ids.Run, addresses.Object, string, time.Time) (string, error) {
+	panic("out of order")
+}
+
+// A panic while an input is fetched is why it cannot be had, for the run alone.
+func TestPanicIsWhyAnInputCannotBeHad(t *testing.T) {
+	t.Parallel()
+	n := &noted{known: known{list: []addresses.Object{objectOf("s3://lab/a", "1")}}}
+	w := worker(t, n, 0)
+	w.Known = panickyKnown{n}
+	in := w.Of(t.Context(), runs.Run{ID: "run_1", Team: "team_1", Inputs: []byte(`{"a":["s3://lab/a"]}`)})
+	if err := in.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := in.Learn([]string{"s3://lab/a"})
+	for errors.Is(err, ErrFetching) {
+		<-in.Changed()
+		err = in.Learn([]string{"s3://lab/a"})
+	}
+	if !panics.Is(err) {
+		t.Error(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -47,9 +47,9 @@ type Source struct {
 	done    chan struct{}
 }
 
-// Background runs something in the background; the channel is closed when it is
-// done.
-type Background func(work func(context.Context)) chan struct{}
+// Background runs work in the background; the channel is closed when it is done, and
+// failed is set.
+type Background func(failed *error, work func(context.Context) error) chan struct{}
 
 // Begin fetches the code of a run whose commands use some. A run that has begun
 // before keeps its commit.
@@ -59,7 +59,7 @@ func Begin(r runs.Run, g *graph.Graph, store Store, in Background) *Source {
 	}
 	s := &Source{}
 	r.Definition, r.Parameters, r.Inputs = nil, nil, nil
-	s.done = in(func(ctx context.Context) { s.fetch(ctx, r, *g.Source, store) })
+	s.done = in(&s.err, func(ctx context.Context) error { return s.fetch(ctx, r, *g.Source, store) })
 	return s
 }
 
@@ -72,19 +72,19 @@ func uses(g *graph.Graph) bool {
 	return false
 }
 
-func (s *Source) fetch(ctx context.Context, r runs.Run, from source.Source, store Store) {
+func (s *Source) fetch(ctx context.Context, r runs.Run, from source.Source, store Store) (err error) {
 	if store == nil {
-		s.err = fault.Invalid("this server fetches no code from Git").WithCode("source_unavailable")
-		return
+		return fault.Invalid("this server fetches no code from Git").WithCode("source_unavailable")
 	}
 	commit := r.Commit
 	if commit == "" {
-		if commit, s.err = store.Resolve(ctx, r, from); s.err != nil {
-			return
+		if commit, err = store.Resolve(ctx, r, from); err != nil {
+			return err
 		}
 	}
-	s.folder, s.hash, s.release, s.err = store.Tree(ctx, r, from, commit)
+	s.folder, s.hash, s.release, err = store.Tree(ctx, r, from, commit)
 	s.commit = commit
+	return err
 }
 
 // Ready reports whether the code is here, or will not come.

@@ -38,9 +38,9 @@ func definition(t *testing.T) *graph.Graph {
 	return g
 }
 
-func atOnce(work func(context.Context)) chan struct{} {
+func atOnce(failed *error, work func(context.Context) error) chan struct{} {
 	done := make(chan struct{})
-	work(context.Background())
+	*failed = work(context.Background())
 	close(done)
 	return done
 }

@@ -58,19 +58,20 @@ func dangerous(over chan struct{}) bool {
 		case <-ticker.C:
 		}
 		if before == 0 {
-			before = heap()
+			before = memory()
 		}
-		if time.Since(began) > slowAfter || heap() > before+memoryGrowth {
+		if time.Since(began) > slowAfter || memory() > before+memoryGrowth {
 			return true
 		}
 	}
 }
 
-// heap is the memory that is in use.
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+// memory returns the bytes that objects and stacks are using: a recursion without end
+// takes a process down by its stack alone.
+func memory() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	return sample[0].Value.Uint64() + sample[1].Value.Uint64()
 }
 
 // Runs are those that the last server left marked. It makes the folder for the

@@ -184,7 +184,7 @@ func after[T any, ID ~string](last *T, id func(*T) ID) ID {
 func (e *export) everything() {
 	a, x := e.a, e.x
 	paged(e, "workflows", exportPage, func(last *workflows.Row) ([]workflows.Row, error) {
-		rows, _, err := a.Workflows.Workflows(x.Context(), x.Caller, after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
+		rows, _, err := a.Workflows.Workflows(x.Context(), x.Caller, "", after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
 		return rows, err
 	}, func(w workflows.Row) error {
 		one, err := a.Workflows.Workflow(x.Context(), x.Caller, w.ID)
@@ -208,7 +208,7 @@ func (e *export) everything() {
 		if last != nil {
 			place = files.Place{Source: last.Source, ID: last.ID}
 		}
-		rows, _, err := a.Files.Files(x.Context(), x.Caller, place, exportPage, x.Base())
+		rows, _, err := a.Files.Files(x.Context(), x.Caller, files.Filter{}, place, exportPage, x.Base())
 		return rows, err
 	}, func(f files.Listed) error { e.item(filesapi.FileOut(f)); return nil })
 	paged(e, "usage", exportPage, func(last *billing.Entry) ([]billing.Entry, error) {

@@ -21,7 +21,7 @@ import (
 func EntryOut(e audit.Entry) api.AuditEntry {
 	return api.AuditEntry{
 		Seq: int(e.Seq), At: api.At(e.At), Actor: api.AuditActor{Type: api.AuditActorType(cmp.Or(e.Actor.Type, "system")), ID: kernel.OrNull(e.Actor.ID), Name: kernel.OrNull(e.Actor.Name)},
-		Action: e.Action, Target: kernel.OrNull(e.Target), Via: kernel.OrNull(e.Via), Address: kernel.OrNull(e.Address), RequestID: kernel.OrNull(e.RequestID), Hash: e.Hash,
+		Action: e.Action, Target: kernel.OrNull(e.Target), TargetName: kernel.OrNull(e.TargetName), TargetExists: e.TargetExists, Via: kernel.OrNull(e.Via), Address: kernel.OrNull(e.Address), RequestID: kernel.OrNull(e.RequestID), Hash: e.Hash,
 	}
 }
 
@@ -119,10 +119,10 @@ func auditJSONL(w io.Writer) func(audit.Entry) error {
 
 func auditCSV(w io.Writer) func(audit.Entry) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"seq", "at", "actor type", "actor id", "actor name", "action", "target", "via", "address", "request id", "hash"})
+	_ = out.Write([]string{"seq", "at", "actor type", "actor id", "actor name", "action", "target", "via", "address", "request id", "hash", "target name"})
 	return func(e audit.Entry) error {
 		_ = out.Write([]string{
-			strconv.FormatInt(e.Seq, 10), e.At.Format(time.RFC3339Nano), e.Actor.Type, e.Actor.ID, inert(e.Actor.Name), e.Action, inert(e.Target), e.Via, e.Address, e.RequestID, e.Hash,
+			strconv.FormatInt(e.Seq, 10), e.At.Format(time.RFC3339Nano), e.Actor.Type, e.Actor.ID, inert(e.Actor.Name), e.Action, inert(e.Target), e.Via, e.Address, e.RequestID, e.Hash, inert(e.TargetName),
 		})
 		out.Flush()
 		return out.Error()

@@ -312,7 +312,7 @@ func (b *broadcast) progress(n runs.Changes) error {
 	if k := len(n.Events); k > 0 {
 		to.Seq = n.Events[k-1].Seq
 	}
-	to.Log += int64(len(n.Log.Text))
+	to.Log = n.Log.Next
 	f, err := newFrame(to, b.all.Messages.Progress(n, b.place, to, pulse))
 	if err != nil {
 		return err

@@ -243,7 +243,7 @@ func (s *Stream) replay(ctx context.Context, from, to Place) error {
 		}
 		n.Events = n.Events[:k]
 		if from.Log < to.Log {
-			next.Log += int64(len(n.Log.Text))
+			next.Log = n.Log.Next
 		} else {
 			n.Log.Text = nil
 		}

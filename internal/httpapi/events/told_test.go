@@ -39,12 +39,13 @@ func (s *story) run() runs.Run { return runs.Run{ID: "run", Seq: s.events, Statu
 func (s *story) Changes(_ context.Context, _ ids.Team, _ ids.Run, seq, log, most int64) (n runs.Changes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.Run, n.Log = s.run(), runs.LogPage{Offset: log, Size: int64(len(s.log))}
+	n.Run, n.Log = s.run(), runs.LogPage{Offset: log, Next: log, Size: int64(len(s.log))}
 	for i := max(seq, s.gone) + 1; i <= s.events; i++ {
 		n.Events = append(n.Events, runs.Event{Seq: i})
 	}
 	if log < int64(len(s.log)) {
 		n.Log.Text = []byte(s.log[log:min(log+most, int64(len(s.log)))])
+		n.Log.Next = log + int64(len(n.Log.Text))
 	}
 	return n, s.err
 }

@@ -1,6 +1,8 @@
 package files
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/api"
@@ -10,7 +12,10 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
-const maxFiles = 2000
+const (
+	maxFiles = 2000
+	maxKeys  = 100
+)
 
 // ListFiles answers GET /api/files.
 func (a *API) ListFiles(x *kernel.Exchange) (kernel.Answer, error) {
@@ -22,8 +27,12 @@ func (a *API) ListFiles(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	f, err := filter(x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
 	source, id, _ := strings.Cut(place, " ")
-	list, more, err := a.Files.Files(x.Context(), x.Caller, files.Place{Source: files.Source(source), ID: id}, limit, x.Base())
+	list, next, err := a.Files.Files(x.Context(), x.Caller, f, files.Place{Source: files.Source(source), ID: id}, limit, x.Base())
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -31,12 +40,38 @@ func (a *API) ListFiles(x *kernel.Exchange) (kernel.Answer, error) {
 	for i, f := range list {
 		out[i] = FileOut(f)
 	}
-	page := &api.Page{HasMore: more}
-	if more {
-		last := list[len(list)-1]
-		page.NextCursor = kernel.AsCursor(string(last.Source) + " " + last.ID)
+	page := &api.Page{HasMore: next.ID != ""}
+	if page.HasMore {
+		page.NextCursor = kernel.AsCursor(string(next.Source) + " " + next.ID)
 	}
 	return kernel.Answer{Data: out, Page: page}, nil
+}
+
+// filter reads which files are asked for.
+func filter(x *kernel.Exchange) (f files.Filter, err error) {
+	q := x.Request.URL.Query()
+	f = files.Filter{Source: files.Source(q.Get("source")), Keys: q["key"]}
+	f.Words, err = kernel.Words(x.Request)
+	if err != nil {
+		return f, err
+	}
+	var wrong []fault.Detail
+	if f.Source != "" && f.Source != files.FromUpload && f.Source != files.FromRun {
+		wrong = append(wrong, fault.Detail{Path: "source", Message: "is neither upload nor output"})
+	}
+	if len(f.Keys) > maxKeys || slices.ContainsFunc(f.Keys, func(key string) bool { return key == "" || !kernel.Printable(key) }) {
+		wrong = append(wrong, fault.Detail{Path: "key", Message: fmt.Sprintf("must be the keys of at most %d files", maxKeys)})
+	}
+	if text := q.Get("directory"); text != "" {
+		folder := text == "true"
+		if f.Directory = &folder; !folder && text != "false" {
+			wrong = append(wrong, fault.Detail{Path: "directory", Message: "is neither true nor false"})
+		}
+	}
+	if len(wrong) > 0 {
+		return f, fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
+	}
+	return f, nil
 }
 
 // FileOut is a file as the API shows it.

@@ -65,7 +65,7 @@ func (a *API) FinishProviderSignIn(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	invitation, _, err := a.followed(x)
+	invitation, invited, err := a.followed(x)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -79,5 +79,15 @@ func (a *API) FinishProviderSignIn(x *kernel.Exchange) (kernel.Answer, error) {
 		return x.DrawPage("second-factor", pages.SecondFactor{Form: pages.Form{Next: next}, OneTimeToken: oneTime}, a.leadsTo(x, next)...)
 	}
 	x.Writer.Header().Add("Set-Cookie", x.Cookie(in.Secret, in.Until))
+	if invitation != "" && next == invitationsPath {
+		// A new account has accepted it by signing up.
+		open, _, err := a.followed(x)
+		if err != nil {
+			return kernel.Answer{}, err
+		}
+		if open == "" {
+			next = joinedPath + string(invited.Team.ID)
+		}
+	}
 	return kernel.SeeOther(next)
 }

@@ -152,14 +152,15 @@ func (a *API) TakeSignUp(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	view := pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, Name: form.Get("name"), Email: form.Get("email")}
 	in := builtin.SignUp{Email: view.Email, Password: form.Get("password"), Name: view.Name, VerifyLink: verifyLink(x)}
+	var invited identity.Invitation
 	if view.Next == invitationsPath {
-		if in.Invitation, _, err = a.followed(x); err != nil {
+		if in.Invitation, invited, err = a.followed(x); err != nil {
 			return kernel.Answer{}, err
 		}
 	}
 	made, err := a.BuiltIn.Accounts.SignUp(x.Context(), in, pageVisit(x))
 	if err == nil && in.Invitation != "" {
-		view.Next = "/" // they are in the team already
+		view.Next = joinedPath + string(invited.Team.ID) // they are in the team already
 	}
 	if err == nil {
 		return enter(x, made, view.Next)
@@ -260,6 +261,7 @@ func (a *API) TakeVerify(x *kernel.Exchange) (kernel.Answer, error) {
 const (
 	invitationCookie = "millrace_invitation"
 	invitationsPath  = "/invitations"
+	joinedPath       = "/team/joined/" // the app enters the team and says so
 )
 
 // BackToInvitation returns to the invitation that this browser followed, so
@@ -282,7 +284,7 @@ func (a *API) ShowInvitation(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	ans, err := a.drawInvitation(x, inv, pages.Invitation{})
+	ans, err := a.drawInvitation(x, inv)
 	c := http.Cookie{
 		Name: invitationCookie, Value: token, Path: "/", MaxAge: 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kernel.Loopback(x.Base()),
@@ -290,7 +292,8 @@ func (a *API) ShowInvitation(x *kernel.Exchange) (kernel.Answer, error) {
 	return ans.With("Set-Cookie", c.String()), err
 }
 
-func (a *API) drawInvitation(x *kernel.Exchange, inv identity.Invitation, view pages.Invitation) (kernel.Answer, error) {
+func (a *API) drawInvitation(x *kernel.Exchange, inv identity.Invitation) (kernel.Answer, error) {
+	var view pages.Invitation
 	view.Team, view.InvitedBy, view.Email, view.Role = inv.Team.Name, inv.InvitedByName, inv.Email, string(inv.Role)
 	view.Until, view.Status, view.Here = inv.ExpiresAt, string(inv.Status(a.Now())), invitationsPath
 	view.MaySign = a.BuiltIn.SignUp != builtin.SignUpClosed
@@ -306,13 +309,9 @@ func (a *API) TakeInvitation(x *kernel.Exchange) (kernel.Answer, error) {
 	if !x.Presence.ByCookie {
 		return kernel.SeeOther("/sign-in?next=" + url.QueryEscape(invitationsPath))
 	}
-	token := x.Request.PathValue("token")
-	inv, err := a.BuiltIn.Invitations.Find(x.Context(), token)
+	m, err := a.BuiltIn.Invitations.Accept(x.Context(), x.Presence, x.Request.PathValue("token"))
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	if _, err := a.BuiltIn.Invitations.Accept(x.Context(), x.Presence, token); err != nil {
-		return kernel.Answer{}, err
-	}
-	return a.drawInvitation(x, inv, pages.Invitation{Joined: true})
+	return kernel.SeeOther(joinedPath + string(m.Team.ID))
 }

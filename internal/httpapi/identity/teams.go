@@ -138,6 +138,11 @@ func (a *API) InviteMember(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if access.Role(in.Role) == access.Admin { // who stays when the token is revoked
+		if err := x.MustBeWhole(); err != nil {
+			return kernel.Answer{}, err
+		}
+	}
 	n := newInvitation(x, string(in.Email), string(in.Role))
 	n.Once = func(i identity.MadeInvitation) (*access.IdempotencyRecord, error) {
 		return x.Record(a.madeInvitation(x, i))

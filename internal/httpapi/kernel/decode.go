@@ -312,6 +312,16 @@ func Cursor(r *http.Request) (string, error) {
 	return string(text), nil
 }
 
+// Words reads what somebody looks for, from q.
+func Words(r *http.Request) (string, error) {
+	words := strings.TrimSpace(r.URL.Query().Get("q"))
+	if !Printable(words) || utf8.RuneCountInString(words) > 200 {
+		d := fault.Detail{Path: "q", Message: "needs at most 200 characters in one line"}
+		return "", fault.Problems([]fault.Detail{d}, "%s", Sentence(d))
+	}
+	return words, nil
+}
+
 // Printable reports whether text is valid and free of control characters,
 // which no id has and no database takes.
 func Printable(text string) bool {

@@ -134,7 +134,17 @@ func (x *Exchange) inPerson() error {
 	}
 	forbidden := x.Route.Who == Self || x.Route.Who == Operator || x.Route.Who == Person && x.Presence.Narrowed() && !safe(x.Request.Method)
 	if throughProgram && forbidden {
-		return fault.Forbidden("an app or a token may not do this: sign in yourself, in a browser").WithCode("session_required")
+		return errSessionRequired
+	}
+	return nil
+}
+
+var errSessionRequired = fault.Forbidden("an app or a token may not do this: sign in yourself, in a browser").WithCode("session_required")
+
+// MustBeWhole refuses tokens that are less than the person they act for.
+func (x *Exchange) MustBeWhole() error {
+	if x.Presence.Narrowed() {
+		return errSessionRequired
 	}
 	return nil
 }

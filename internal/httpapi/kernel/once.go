@@ -30,7 +30,7 @@ func (x *Exchange) OnceFor(who, header, key string, handle Handler) (Answer, err
 	if !visible(key) || len(key) > 255 {
 		return Answer{}, fault.Invalid("%s needs 1 to 255 visible ASCII characters", header)
 	}
-	x.key = &access.IdempotencyKey{Scope: who + " " + x.Route.Pattern, Key: key, Fingerprint: x.fingerprint()}
+	x.key = &access.IdempotencyKey{Scope: who + " " + x.Route.Pattern, Team: x.Caller.Team, Key: key, Fingerprint: x.fingerprint()}
 	release, free := x.server.inFlight.enter(*x.key)
 	if !free {
 		return Answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")

@@ -176,9 +176,21 @@ func (x *Exchange) Failure(e *fault.Error) any {
 	}
 	f := api.Failure{Error: e.Message, Code: code, RequestID: x.ID}
 	for _, d := range e.Details {
-		f.Details = append(f.Details, api.Detail{Path: d.Path, Message: d.Message})
+		f.Details = append(f.Details, api.Detail{Path: d.Path, Message: d.Message, Code: d.Code, Node: d.Node, Edge: d.Edge, Field: d.Field, Fix: FixOut(d.Fix)})
 	}
 	return f
+}
+
+// FixOut is the fix of a problem as the API shows it.
+func FixOut(f *fault.Fix) *api.Fix {
+	if f == nil {
+		return nil
+	}
+	out := &api.Fix{Label: f.Label, Edits: make([]api.Edit, len(f.Edits))}
+	for i, e := range f.Edits {
+		out.Edits[i] = api.Edit{Path: e.Path, Value: e.Value}
+	}
+	return out
 }
 
 // seconds rounds up, so that who waits as told is not too early.

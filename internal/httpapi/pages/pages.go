@@ -110,7 +110,6 @@ type Invitation struct {
 	Person                       *Person // nil: nobody is signed in
 	MaySign                      bool    // up
 	Here                         string  // this page
-	Joined                       bool
 }
 
 // Mine reports whether who is signed in is who was invited.

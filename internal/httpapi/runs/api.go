@@ -13,11 +13,13 @@ import (
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
 	"github.com/millrace/millrace/internal/runs/finding"
+	"github.com/millrace/millrace/internal/sharing"
 )
 
 // Options are what the room is made of.
 type Options struct {
 	Runs    *runs.Service
+	Sharing *sharing.Service
 	Compare *compare.Service
 	Crates  *crate.Service
 	Finding *finding.Service

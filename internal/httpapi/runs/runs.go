@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
 )
 
 // RunID is the run that the path names.
@@ -152,7 +153,7 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 	if !kernel.Printable(in.WorkflowID) {
 		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
-	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, OutputTo: outputTarget(in.OutputTo), Executor: kernel.OrEmpty(in.Executor), Once: startedOnce(x)}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, OutputTo: outputTarget(in.OutputTo), Executor: kernel.OrEmpty(in.Executor)}
 	n.Label = runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)
@@ -165,8 +166,19 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 			n.MaxCredits = -1 // which is refused with all else that is wrong, once the workflow is there
 		}
 	}
+	link, token := a.Sharing.GuestResults(x.Caller)
+	answer := func(r runs.Run) kernel.Answer { return started(r, resultLinkOut(x, link, token)) }
+	n.ResultLink, n.Once = link, func(r runs.Run) (*access.IdempotencyRecord, error) { return x.Record(answer(r)) }
 	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
-	return started(r), err
+	return answer(r), err
+}
+
+// resultLinkOut is the link to a guest's results as the API shows it; nil where they get none.
+func resultLinkOut(x *kernel.Exchange, l *access.ResultLink, token string) *api.GuestResultLink {
+	if l == nil {
+		return nil
+	}
+	return &api.GuestResultLink{Token: token, Link: sharing.ResultsURL(x.Base(), token), ExpiresAt: api.At(l.ExpiresAt)}
 }
 
 // RetryRun answers POST /api/runs/{id}/retry.
@@ -175,9 +187,9 @@ func (a *API) RetryRun(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	n.Once = startedOnce(x)
+	n.Once = func(r runs.Run) (*access.IdempotencyRecord, error) { return x.Record(started(r, nil)) }
 	r, err := a.Runs.Retry(x.Context(), x.Caller, RunID(x), n)
-	return started(r), err
+	return started(r, nil), err
 }
 
 // PreviewRetry answers POST /api/runs/{id}/retry/preview.
@@ -194,6 +206,9 @@ func (a *API) PreviewRetry(x *kernel.Exchange) (kernel.Answer, error) {
 	out.Nodes = make([]api.RetryPreviewNode, len(list))
 	for i, n := range list {
 		out.Nodes[i] = api.RetryPreviewNode{ID: n.ID, Name: n.Name, Expect: api.RetryPreviewNodeExpect(n.Expect), Reason: n.Reason}
+		if n.Items != nil {
+			out.Nodes[i].Items = &api.RetryPreviewItems{Reused: n.Items.Reused, Run: n.Items.Run, Failed: n.Items.Failed}
+		}
 	}
 	return kernel.Answer{Data: out}, nil
 }
@@ -243,12 +258,8 @@ func parametersOf(p api.Parameters) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-func started(r runs.Run) kernel.Answer {
-	return kernel.Answer{Status: http.StatusAccepted, Data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
-}
-
-func startedOnce(x *kernel.Exchange) func(runs.Run) (*access.IdempotencyRecord, error) {
-	return func(r runs.Run) (*access.IdempotencyRecord, error) { return x.Record(started(r)) }
+func started(r runs.Run, link *api.GuestResultLink) kernel.Answer {
+	return kernel.Answer{Status: http.StatusAccepted, Data: api.StartedRun{RunID: string(r.ID), Status: "queued", ResultLink: link}}
 }
 
 // CancelRun answers POST /api/runs/{id}/cancel.
@@ -319,8 +330,11 @@ func (a *API) ReadLogs(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	next := p.Offset + int64(len(p.Text))
-	return kernel.OK(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Complete, Marks: marksOut(p.Marks)})
+	logs := api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: p.Next, Size: p.Size, EOF: p.Complete, Marks: marksOut(p.Marks)}
+	if p.Missing > 0 {
+		logs.Missing = &p.Missing
+	}
+	return kernel.OK(logs)
 }
 
 func marksOut(list []runs.LogMark) []api.LogMark {
@@ -381,7 +395,7 @@ func OutputsOut(list []runs.Listed) []api.Output {
 	for i, o := range list {
 		out[i] = api.Output{
 			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, URL: o.URL, ReportURL: kernel.OrNull(o.ReportURL), Sha256: o.SHA256, Size: o.Size,
-			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt),
+			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt), Result: o.Result,
 		}
 		if o.Scattered {
 			out[i].Index = &o.Shard

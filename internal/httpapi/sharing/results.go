@@ -22,7 +22,7 @@ func ResultLinkOut(l sharing.ResultLink, now time.Time) api.ResultLink {
 		ID: string(l.ID), RunID: string(l.Run), Status: string(l.Status(now)), ExpiresInHours: l.Hours, ExpiresAt: api.At(l.ExpiresAt),
 		Parameters: append([]string{}, l.Parameters...), AllowCopy: l.AllowCopy, TokenHint: l.TokenHint, Views: l.Views,
 		CreatedAt: api.At(l.CreatedAt), CreatedBy: api.Person{ID: string(l.CreatedBy), Name: l.CreatedByName},
-		LastUsedAt: kernel.TimeOrNull(l.LastUsedAt), RevokedAt: kernel.TimeOrNull(l.RevokedAt),
+		LastUsedAt: kernel.TimeOrNull(l.LastUsedAt), RevokedAt: kernel.TimeOrNull(l.RevokedAt), InviteID: kernel.OrNull(string(l.Invite)),
 	}
 }
 
@@ -31,7 +31,7 @@ func (a *API) createdResultLink(x *kernel.Exchange, l sharing.ResultLink, token 
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedResultLink{
 		ID: o.ID, RunID: o.RunID, Status: o.Status, ExpiresInHours: o.ExpiresInHours, ExpiresAt: o.ExpiresAt, Parameters: o.Parameters,
 		AllowCopy: o.AllowCopy, TokenHint: o.TokenHint, Views: o.Views, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
-		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.Base() + "/results#" + token,
+		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, InviteID: o.InviteID, Token: token, Link: sharing.ResultsURL(x.Base(), token),
 	}}
 }
 
@@ -50,7 +50,7 @@ func (a *API) CreateResultLink(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	l, token, err := a.Sharing.ShareResults(x.Context(), x.Caller, sharing.NewResultLink{
-		Run: r.ID, Known: kernel.SortedKeys(values), Hours: given0(in.ExpiresInHours), Parameters: in.Parameters, AllowCopy: in.AllowCopy != nil && *in.AllowCopy,
+		Run: r.ID, Known: kernel.SortedKeys(values), Hours: given0(in.ExpiresInHours), Parameters: in.Parameters, AllowCopy: isTrue(in.AllowCopy),
 		Once: func(l sharing.ResultLink, token string) (*access.IdempotencyRecord, error) {
 			return x.Record(a.createdResultLink(x, l, token))
 		},
@@ -101,6 +101,9 @@ func (a *API) openedResults(x *kernel.Exchange) (sharing.ResultLink, error) {
 	if err != nil {
 		return sharing.ResultLink{}, err
 	}
+	if isTrue(in.Again) {
+		return a.Sharing.ReadResultsAgain(x.Context(), in.Token)
+	}
 	return a.Sharing.OpenResults(x.Context(), in.Token)
 }
 
@@ -122,7 +125,7 @@ func (a *API) OpenResults(x *kernel.Exchange) (kernel.Answer, error) {
 		WorkflowName: r.Run.WorkflowName, Number: r.Run.Number, Name: kernel.OrNull(r.Run.Name), Status: api.RunStatus(r.Run.Status),
 		CreatedAt: api.At(r.Run.CreatedAt), StartedAt: kernel.TimeOrNull(r.Run.StartedAt), FinishedAt: kernel.TimeOrNull(r.Run.FinishedAt), DurationMs: runs.Duration(r.Run, a.Now()),
 		Parameters: r.Values, Nodes: []api.SharedNode{}, Edges: []api.SharedEdge{}, Outputs: runs.OutputsOut(r.Outputs),
-		AllowCopy: l.AllowCopy, ExpiresAt: api.At(l.ExpiresAt),
+		AllowCopy: l.AllowCopy, ExpiresAt: api.At(l.ExpiresAt), SharedBy: kernel.OrNull(l.SharedBy()),
 	}
 	for _, step := range r.Steps {
 		n := runs.NodeOut(step.Node, a.Now())

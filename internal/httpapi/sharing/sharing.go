@@ -20,7 +20,7 @@ import (
 func InviteOut(i sharing.Invite, now time.Time) api.CollabInvite {
 	out := api.CollabInvite{
 		ID: string(i.ID), WorkflowID: string(i.Workflow), Role: api.InviteRole(i.Role), Status: api.InviteStatus(i.Status(now)),
-		ExpiresInHours: i.Hours, ExpiresAt: api.At(i.ExpiresAt), Uses: i.Uses, TokenHint: i.TokenHint, AllowSecrets: i.AllowSecrets,
+		ExpiresInHours: i.Hours, ExpiresAt: api.At(i.ExpiresAt), Uses: i.Uses, TokenHint: i.TokenHint, AllowSecrets: i.AllowSecrets, AllowResults: i.AllowResults,
 		CreatedAt: api.At(i.CreatedAt), CreatedBy: api.Person{ID: string(i.CreatedBy), Name: i.CreatedByName},
 		LastUsedAt: kernel.TimeOrNull(i.LastUsedAt), RevokedAt: kernel.TimeOrNull(i.RevokedAt),
 	}
@@ -38,7 +38,7 @@ func (a *API) createdInvite(x *kernel.Exchange, i sharing.Invite, token string) 
 	o := InviteOut(i, a.Now())
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedCollabInvite{
 		ID: o.ID, WorkflowID: o.WorkflowID, Role: o.Role, Status: o.Status, ExpiresInHours: o.ExpiresInHours, ExpiresAt: o.ExpiresAt,
-		MaxUses: o.MaxUses, Uses: o.Uses, MaxCredits: o.MaxCredits, AllowSecrets: o.AllowSecrets, TokenHint: o.TokenHint, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
+		MaxUses: o.MaxUses, Uses: o.Uses, MaxCredits: o.MaxCredits, AllowSecrets: o.AllowSecrets, AllowResults: o.AllowResults, TokenHint: o.TokenHint, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
 		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.Base() + "/join#" + token,
 	}}
 }
@@ -60,9 +60,7 @@ func (a *API) CreateInvite(x *kernel.Exchange) (kernel.Answer, error) {
 			return x.Record(a.createdInvite(x, i, token))
 		},
 	}
-	if in.AllowSecrets != nil {
-		n.AllowSecrets = *in.AllowSecrets
-	}
+	n.AllowSecrets, n.AllowResults = isTrue(in.AllowSecrets), isTrue(in.AllowResults)
 	if in.MaxCredits != nil {
 		if n.MaxCredits, err = credits.FromFloat(*in.MaxCredits); err != nil || n.MaxCredits <= 0 {
 			n.MaxCredits = -1
@@ -71,6 +69,9 @@ func (a *API) CreateInvite(x *kernel.Exchange) (kernel.Answer, error) {
 	i, token, err := a.Sharing.Create(x.Context(), x.Caller, n)
 	return a.createdInvite(x, i, token), err
 }
+
+// isTrue is a choice that may be left out.
+func isTrue(b *bool) bool { return b != nil && *b }
 
 // given0 is a number that may be left out; a zero that was written is as wrong
 // as a negative one.
@@ -152,27 +153,47 @@ func (a *API) JoinWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	joined, err := a.joinedOut(x, j)
+	ans := kernel.Answer{Data: joined}
+	if isNew && err == nil {
+		ans = ans.With("Set-Cookie", setGuestCookie(x, visitor))
+	}
+	return ans, err
+}
+
+// joinedOut is what a guest who was let in gets.
+func (a *API) joinedOut(x *kernel.Exchange, j sharing.Joined) (api.Joined, error) {
 	w, err := a.Workflows.Shared(x.Context(), j.Caller())
 	if err != nil {
-		return kernel.Answer{}, err
+		return api.Joined{}, err
 	}
 	pass, err := a.Sharing.GuestPass(x.Context(), j)
 	if err != nil {
-		return kernel.Answer{}, err
+		return api.Joined{}, err
 	}
 	token, err := a.Sharing.Sign(pass)
 	if err != nil {
-		return kernel.Answer{}, err
+		return api.Joined{}, err
 	}
-	ans := kernel.Answer{Data: api.Joined{
+	out := api.Joined{
 		Workflow: api.SharedWorkflow{ID: string(w.ID), Name: w.Name, Description: w.Description, Definition: json.RawMessage(w.Definition), Revision: w.Revision},
 		Role:     api.InviteRole(pass.Role), Guest: api.Guest{ID: j.Guest.ID, Name: j.Guest.Name, Color: pass.Color},
 		Room: pass.Room(), RoomToken: token, CollabURL: a.collabURL(x), ExpiresAt: api.At(pass.ExpiresAt()), RunToken: kernel.OrNull(j.RunToken),
-	}}
-	if isNew {
-		ans = ans.With("Set-Cookie", setGuestCookie(x, visitor))
 	}
-	return ans, nil
+	if j.RunToken != "" {
+		out.RunSizes, err = a.runSizes(x, j)
+	}
+	return out, err
+}
+
+// runSizes are the sizes that the runs of a guest can have.
+func (a *API) runSizes(x *kernel.Exchange, j sharing.Joined) (*api.RunSizes, error) {
+	sizes, err := a.Runs.Sizes(x.Context(), j.Caller())
+	out := &api.RunSizes{Capacities: make([]api.Compute, len(sizes.Capacities)), Gpu: sizes.GPU}
+	for i, c := range sizes.Capacities {
+		out.Capacities[i] = api.Compute{Vcpu: c.VCPU, RAMGb: c.RAMGB, Gpu: c.GPU}
+	}
+	return out, err
 }
 
 func setGuestCookie(x *kernel.Exchange, visitor string) string {

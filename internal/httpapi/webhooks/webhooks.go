@@ -14,11 +14,15 @@ import (
 
 // WebhookOut is a webhook, without its secret, as the API shows it.
 func WebhookOut(w webhooks.Webhook) api.Webhook {
-	return api.Webhook{
+	out := api.Webhook{
 		ID: string(w.ID), URL: w.ShownURL(), Events: append([]string{}, w.Events...), Enabled: w.Enabled, DisabledReason: kernel.OrNull(w.Why),
 		Format: api.WebhookFormat(w.Format), Template: kernel.OrNull(w.Template),
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName}, CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt),
 	}
+	if message := w.Paused(); message != "" {
+		out.Paused = &api.WebhookPause{Code: "webhook_slow", Message: message, Until: api.At(w.PausedUntil)}
+	}
+	return out
 }
 
 func deliveryOut(d webhooks.Delivery) api.WebhookDelivery {
@@ -59,7 +63,7 @@ func (a *API) CreateWebhook(x *kernel.Exchange) (kernel.Answer, error) {
 	})
 	o := WebhookOut(w)
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedWebhook{
-		ID: o.ID, URL: o.URL, Events: o.Events, Enabled: o.Enabled, DisabledReason: o.DisabledReason, CreatedBy: o.CreatedBy, CreatedAt: o.CreatedAt,
+		ID: o.ID, URL: o.URL, Events: o.Events, Enabled: o.Enabled, DisabledReason: o.DisabledReason, Paused: o.Paused, CreatedBy: o.CreatedBy, CreatedAt: o.CreatedAt,
 		UpdatedAt: o.UpdatedAt, Format: o.Format, Template: o.Template, Secret: w.Secret,
 	}}, err
 }

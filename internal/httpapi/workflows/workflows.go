@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -63,7 +64,13 @@ func kindOut(e pipeline.Engine) *api.PipelineEngine {
 func problemsOut(list []graph.Problem) []api.Problem {
 	out := make([]api.Problem, len(list))
 	for i, p := range list {
-		out[i] = api.Problem{Path: p.Path, Message: p.Message}
+		out[i] = api.Problem{Path: p.Path, Message: p.Message, Code: cmp.Or(p.Code, graph.InvalidValue), Field: p.Field, Fix: kernel.FixOut(p.Fix)}
+		if p.Node != "" {
+			out[i].Node = &p.Node
+		}
+		if p.Edge != "" {
+			out[i].Edge = &p.Edge
+		}
 	}
 	return out
 }
@@ -80,7 +87,11 @@ func (a *API) ListWorkflows(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	rows, more, err := a.Workflows.Workflows(x.Context(), x.Caller, ids.Workflow(before), limit)
+	words, err := kernel.Words(x.Request)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	rows, next, err := a.Workflows.Workflows(x.Context(), x.Caller, words, ids.Workflow(before), limit)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -88,9 +99,9 @@ func (a *API) ListWorkflows(x *kernel.Exchange) (kernel.Answer, error) {
 	for i, w := range rows {
 		out[i] = workflowRow(w)
 	}
-	page := &api.Page{HasMore: more}
-	if more {
-		page.NextCursor = kernel.AsCursor(out[limit-1].ID)
+	page := &api.Page{HasMore: next != ""}
+	if page.HasMore {
+		page.NextCursor = kernel.AsCursor(string(next))
 	}
 	return kernel.Answer{Data: out, Page: page}, nil
 }
@@ -130,8 +141,8 @@ func (a *API) ValidateDefinition(x *kernel.Exchange) (kernel.Answer, error) {
 	if in.Definition == nil {
 		return kernel.Answer{}, fault.Problems([]fault.Detail{{Path: "definition", Message: "is missing"}}, "definition is missing")
 	}
-	found, err := a.Workflows.Validate(x.Context(), x.Caller, in.Definition)
-	return kernel.Answer{Data: api.Problems{Problems: problemsOut(found)}}, err
+	problems, warnings, err := a.Workflows.Validate(x.Context(), x.Caller, in.Definition)
+	return kernel.Answer{Data: api.Problems{Problems: problemsOut(problems), Warnings: problemsOut(warnings)}}, err
 }
 
 func workflow(x *kernel.Exchange) ids.Workflow { return ids.Workflow(x.Request.PathValue("id")) }

@@ -57,8 +57,15 @@ type Devices struct {
 	now     func() time.Time
 }
 
+// errNoDevices refuses programs that registered themselves. A code tells a person nothing
+// of who asks, and the name that they would be shown is the program's own choice.
+var errNoDevices = fault.Invalid("programs that registered themselves sign in by /oauth/authorize, not by a code").WithCode("unauthorized_client")
+
 // Start opens a request.
 func (s *Devices) Start(ctx context.Context, client Client, clientPrefix string) (DeviceCodes, error) {
+	if client.SelfRegistered() {
+		return DeviceCodes{}, errNoDevices
+	}
 	if err := s.limiter.take(ctx, "device "+clientPrefix, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
 		return DeviceCodes{}, err
 	}
@@ -116,7 +123,11 @@ func (s *Devices) Find(ctx context.Context, p identity.Presence, userCode, clien
 	if err != nil {
 		return Client{}, err
 	}
-	return s.oauth.Client(ctx, d.Client)
+	client, err := s.oauth.Client(ctx, d.Client)
+	if err == nil && client.SelfRegistered() {
+		err = errUserCode
+	}
+	return client, err
 }
 
 var errUserCode = fault.NotFound("no device is waiting for this code: check it for typos, or start again on the device").WithCode("unknown_code")
@@ -139,6 +150,9 @@ var (
 
 // Poll gives tokens once somebody has allowed the device.
 func (s *Devices) Poll(ctx context.Context, client Client, deviceCode string) (Tokens, error) {
+	if client.SelfRegistered() {
+		return Tokens{}, errNoDevices
+	}
 	t, row := newTokens(s.now())
 	err := s.store.PollDevice(ctx, hashed(deviceCode), client.ID, row, func(d Device) (Device, error) { return polled(d, row.Now) })
 	return t, orRefused(err)

@@ -175,7 +175,8 @@ func (s *Invitations) Find(ctx context.Context, token string) (identity.Invitati
 	return s.store.InvitationByToken(ctx, hashed(token))
 }
 
-// Accept joins the team, if the invitation is for this person.
+// Accept joins the team, if the invitation is for this person, and makes it the
+// active one of their session.
 func (s *Invitations) Accept(ctx context.Context, p identity.Presence, token string) (identity.Membership, error) {
 	inv, err := s.Find(ctx, token)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *Invitations) Accept(ctx context.Context, p identity.Presence, token str
 		return identity.Membership{}, ended(status)
 	}
 	now := s.now()
-	if err := s.store.AcceptInvitation(ctx, inv, p.User.ID, now); err != nil {
+	if err := s.store.AcceptInvitation(ctx, inv, p.User.ID, p.Session, now); err != nil {
 		return identity.Membership{}, s.why(ctx, token, err)
 	}
 	return identity.Membership{Team: inv.Team, Role: inv.Role, JoinedAt: now}, nil

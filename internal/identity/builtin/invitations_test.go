@@ -22,8 +22,8 @@ type hasty struct {
 	team ids.Team
 }
 
-func (h hasty) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
-	return errors.Join(h.RevokeInvitation(ctx, h.team, inv.ID, now), h.DB.AcceptInvitation(ctx, inv, user, now))
+func (h hasty) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, session ids.Session, now time.Time) error {
+	return errors.Join(h.RevokeInvitation(ctx, h.team, inv.ID, now), h.DB.AcceptInvitation(ctx, inv, user, session, now))
 }
 
 type noPost struct{}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +79,8 @@ func (r *Keyring) Rotate(ctx context.Context) error {
 	return err
 }
 
-// signer is the newest key that is in force.
+// signer is the newest key that is in force. On a fresh installation none may be yet:
+// the server that made the first key may be ahead of this one.
 func (r *Keyring) signer(ctx context.Context) (SigningKey, error) {
 	keys, err := r.current(ctx, keyMaxAge)
 	if err != nil {
@@ -85,6 +88,9 @@ func (r *Keyring) signer(ctx context.Context) (SigningKey, error) {
 	}
 	if k := newestOf(keys, r.now()); k != nil {
 		return *k, nil
+	}
+	if len(keys) > 0 {
+		return slices.MinFunc(slices.Collect(maps.Values(keys)), func(a, b SigningKey) int { return a.ActiveFrom.Compare(b.ActiveFrom) }), nil
 	}
 	return SigningKey{}, fault.Unavailable("no key is there to sign session tokens")
 }

@@ -63,6 +63,27 @@ func TestKeysTakeOverWithoutAGap(t *testing.T) {
 	})
 }
 
+// Of two servers, one is behind the other. The first key begins in its future, and so
+// do the tokens of the other.
+func TestServersWhoseClocksDifferSignForEachOther(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx, p := t.Context(), b.presence(b.signUp("ada"))
+		o := b.options
+		o.Now = func() time.Time { return b.clock.Now().Add(-2 * time.Minute) }
+		behind := builtin.New(o)
+		for name, servers := range map[string][2]*builtin.System{"signed by the one ahead": {b.System, behind}, "signed by the one behind": {behind, b.System}} {
+			token, err := servers[0].Sessions.MintToken(ctx, p, "http://a")
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if found, err := servers[1].Identify(ctx, identity.Credential{Bearer: token.Text}); err != nil || found.User.ID != p.User.ID {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
 // keyOf is the id of the key that signs now.
 func keyOf(keys []builtin.SigningKey, now time.Time) (id string) {
 	var newest time.Time

@@ -87,9 +87,10 @@ type InvitationStore interface {
 	InvitationByToken(ctx context.Context, tokenHash string) (identity.Invitation, error)
 	PendingInvitations(ctx context.Context, team ids.Team, now time.Time) ([]identity.Invitation, error)
 	// AcceptInvitation makes the user a member if the invitation is still
-	// open; a member stays what they are. One that proves an address verifies
+	// open, and the team the active one of the session and of the user's later
+	// ones; a member stays what they are. One that proves an address verifies
 	// the user's.
-	AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error
+	AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, session ids.Session, now time.Time) error
 }
 
 // ConsentStore keeps what people allow programs.

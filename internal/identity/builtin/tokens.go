@@ -94,7 +94,7 @@ func (t *tokens) verify(ctx context.Context, text string) (*claims, error) {
 		return key, nil
 	},
 		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(t.issuer),
-		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithTimeFunc(t.now), jwt.WithStrictDecoding())
+		jwt.WithExpirationRequired(), jwt.WithTimeFunc(t.now), jwt.WithStrictDecoding())
 	switch {
 	case lookup != nil:
 		return nil, lookup

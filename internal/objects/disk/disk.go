@@ -84,6 +84,11 @@ func (s *Store) Arrived(ctx context.Context, key string) (objects.Object, error)
 	return s.Stat(ctx, key)
 }
 
+// Staged is nothing: what arrives is complete.
+func (s *Store) Staged(_ context.Context, prefix, after string, limit int) ([]string, error) {
+	return nil, objects.CheckPage(prefix, after, limit)
+}
+
 // Open gives the *os.File itself where all of it is asked for.
 func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
 	o, err := s.Stat(ctx, key)

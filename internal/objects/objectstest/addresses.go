@@ -80,10 +80,17 @@ func uploadArrives(t *testing.T, s Subject, base string) {
 	if got := request(t, "PUT", address, tableType, "hello"); !got.ok() {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
+	// A store that completes uploads by itself has none that wait.
+	if keys, err := s.Staged(t.Context(), "a/", "", 10); err != nil || len(keys) > 1 || len(keys) == 1 && keys[0] != "a/b/k" {
+		t.Errorf("%q wait, %v", keys, err)
+	}
 	for range 2 {
 		o, err := s.Arrived(t.Context(), "a/b/k")
 		if err != nil || o.Key != "a/b/k" || o.Size != 5 || o.Mark == "" {
 			t.Fatalf("%+v, %v", o, err)
+		}
+		if keys, err := s.Staged(t.Context(), "a/", "", 10); err != nil || len(keys) > 0 {
+			t.Errorf("%q wait, %v", keys, err)
 		}
 	}
 	want(t, s, "a/b/k", "hello")

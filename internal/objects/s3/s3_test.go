@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,37 @@ func TestABucketKeepsThePromisesOfAStore(t *testing.T) {
 		s := fresh(t)
 		return objectstest.Subject{Store: s, Presigner: s}, ""
 	})
+}
+
+// The clock of the machine, with which addresses are signed, is not the installation's:
+// an address is good for as long as it says all the same.
+func TestAddressesLiveOnAMachineWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fresh(t)
+			s.now = func() time.Time { return time.Now().Add(-off) }
+			expires := s.now().Add(5 * time.Minute)
+			address, err := s.PresignPut(t.Context(), objects.Upload{Key: "a/k", ContentType: "text/csv", Size: 5, Expires: expires})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			signed, err := time.Parse("20060102T150405Z", u.Query().Get("X-Amz-Date"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			life, err := strconv.Atoi(u.Query().Get("X-Amz-Expires"))
+			if until := signed.Add(time.Duration(life) * time.Second); err != nil || until.Before(expires.Add(-2*time.Second)) {
+				t.Errorf("it is good until %s, and not until %s, %v", until, expires, err)
+			}
+			send(t, address, "first")
+		})
+	}
 }
 
 func TestAStrayUploadIsSweptWhenItIsOld(t *testing.T) {

@@ -48,7 +48,8 @@ func (s *Store) PresignGet(ctx context.Context, d objects.Download) (string, err
 }
 
 func (s *Store) presign(ctx context.Context, method, name string, expires time.Time, q url.Values, h http.Header) (string, error) {
-	life := expires.Sub(s.now())
+	// The library signs with the clock of this machine, which may be behind.
+	life := max(expires.Sub(s.now()), time.Until(expires))
 	if life < time.Second {
 		return "", fault.Invalid("a link that lives for less than a second is of no use")
 	}

@@ -11,10 +11,22 @@ import (
 
 // List asks for one page.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Object, error) {
+	return s.list(ctx, s.prefix+settled, prefix, after, limit)
+}
+
+// Staged asks for one page, too.
+func (s *Store) Staged(ctx context.Context, prefix, after string, limit int) (keys []string, err error) {
+	page, err := s.list(ctx, s.prefix+staging, prefix, after, limit)
+	for _, o := range page {
+		keys = append(keys, o.Key)
+	}
+	return keys, err
+}
+
+func (s *Store) list(ctx context.Context, area, prefix, after string, limit int) ([]objects.Object, error) {
 	if err := objects.CheckPage(prefix, after, limit); err != nil {
 		return nil, err
 	}
-	area := s.prefix + settled
 	opts := minio.ListObjectsOptions{Prefix: area + prefix, Recursive: true, MaxKeys: limit}
 	if after != "" {
 		opts.StartAfter = area + after

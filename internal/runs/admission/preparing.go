@@ -28,10 +28,11 @@ const (
 // has a longer one is prepared when the run has started.
 const maxRef = 16 << 10
 
-// How many runs a worker prepares: at once, before they start, and of one team.
+// How many queued runs a worker prepares, or has prepared: in all, and of one team. What
+// is fetched at the same time is bounded where it is fetched, for each team. In all there
+// are more than ten teams of one account can take up.
 const (
-	maxPreparing    = 4
-	maxPrepared     = 16
+	maxPrepared     = 64
 	maxPreparedTeam = 4
 )
 
@@ -81,13 +82,7 @@ func ToPrepare(c Claim, lines []TeamQueue) (list []Candidate) {
 	if !c.Prepares {
 		return nil
 	}
-	most := maxPreparing
-	for _, ready := range c.Preparing {
-		if !ready {
-			most--
-		}
-	}
-	most = min(most, maxPrepared-len(c.Preparing))
+	most := maxPrepared - len(c.Preparing)
 	lines = slices.Clone(lines)
 	slices.SortStableFunc(lines, byUsage)
 	for place := range maxPreparedTeam {

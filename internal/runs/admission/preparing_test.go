@@ -40,7 +40,8 @@ func TestARunIsPreparedBeforeItTakesRoom(t *testing.T) {
 		"it starts once it is ready":           {map[ids.Run]bool{"a0": true}, 0, []TeamQueue{needing(waiting("a", 4)), waiting("b", 4)}, "[a0]", "[]", false},
 		"not before":                           {map[ids.Run]bool{"a0": false}, 0, []TeamQueue{needing(waiting("a", 4))}, "[]", "[]", false},
 		"a full machine prepares all the same": {nil, 4, []TeamQueue{needing(waiting("a", 4))}, "[]", "[a0]", false},
-		"teams take turns, four at once":       {nil, 0, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1, 1))}, "[]", "[a0 b0 a1 b1]", false},
+		"teams take turns, four runs of each":  {nil, 0, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1, 1))}, "[]", "[a0 b0 a1 b1 a2 a3]", false},
+		"a team whose hosts are slow":          {map[ids.Run]bool{"a0": false, "a1": false, "a2": false, "a3": false}, 0, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1))}, "[]", "[b0]", false},
 		"four of a team":                       {map[ids.Run]bool{"a0": true, "a1": true, "a2": true, "a3": true}, 4, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1))}, "[]", "[]", false},
 		"what another worker does is left":     {nil, 0, []TeamQueue{elsewhere}, "[]", "[a1]", false},
 		"what this one forgot is begun again":  {nil, 0, []TeamQueue{forgotten}, "[]", "[a0]", false},
@@ -56,6 +57,24 @@ func TestARunIsPreparedBeforeItTakesRoom(t *testing.T) {
 				t.Errorf("admitted %v, want %s; passed %v", got, tt.admit, passed)
 			}
 		})
+	}
+}
+
+// Ten teams, which one account can make in a day, leave others their preparations.
+func TestTeamsOfOneAccountLeaveOthersPreparations(t *testing.T) {
+	t.Parallel()
+	c := Claim{Owner: "w", Total: size(4), Most: 10, Prepares: true, Preparing: map[ids.Run]bool{}}
+	var lines []TeamQueue
+	for team := range 10 {
+		l := needing(waiting(fmt.Sprint("slow", team, "-"), 1, 1, 1, 1, 1))
+		for _, run := range l.Waiting[:maxPreparedTeam] {
+			c.Preparing[run.ID] = false
+		}
+		lines = append(lines, l)
+	}
+	lines = append(lines, needing(waiting("other", 1)))
+	if got := names(ToPrepare(c, lines)); fmt.Sprint(got) != "[other0]" {
+		t.Errorf("prepares %v", got)
 	}
 }
 

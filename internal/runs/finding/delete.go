@@ -22,8 +22,9 @@ type Deleted struct {
 type RunStore interface {
 	LeanRun(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, error)
 	// DeleteRun deletes a run that has ended with all that it made, unless a run
-	// that has not ended takes something of it.
-	DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) error
+	// that has not ended takes something of it. It returns the bytes that are to be
+	// deleted.
+	DeleteRun(ctx context.Context, team ids.Team, id ids.Run, now time.Time) (pending []string, err error)
 	// DeletedRuns are those after one, by id.
 	DeletedRuns(ctx context.Context, team ids.Team, after ids.Run, limit int) ([]Deleted, error)
 }
@@ -41,7 +42,17 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, id ids.Ru
 	if !r.Own(caller) && !caller.May(access.DeleteAnyRun) {
 		return fault.Forbidden("only an admin or owner may delete someone else's run")
 	}
-	return s.runs.DeleteRun(ctx, caller.Team, id, s.now())
+	pending, err := s.runs.DeleteRun(ctx, caller.Team, id, s.now())
+	if err == nil && s.deleteBytes != nil {
+		_ = s.deleteBytes(ctx, pending) // upkeep deletes what is left
+	}
+	return err
+}
+
+// DeleteBytes has the bytes of deleted runs deleted at once: an object store gives them to
+// whoever has an address until then.
+func (s *Service) DeleteBytes(now func(ctx context.Context, keys []string) error) {
+	s.deleteBytes = now
 }
 
 // DeletedRuns is what is kept of deleted runs, by id.

@@ -40,17 +40,20 @@ type Store interface {
 	DeleteFilter(ctx context.Context, team ids.Team, user ids.User, id string) error
 }
 
-// Service keeps people's filters and favorites, and deletes runs.
+// Service keeps people's filters and favorites, finds what an id names, and deletes runs.
 type Service struct {
 	store     Store
 	runs      RunStore
 	favorites FavoriteStore
+	owners    OwnerStore
 	now       func() time.Time
+
+	deleteBytes func(ctx context.Context, keys []string) error // nil: upkeep does
 }
 
 // NewService makes it.
-func NewService(store Store, runs RunStore, favorites FavoriteStore, now func() time.Time) *Service {
-	return &Service{store, runs, favorites, now}
+func NewService(store Store, runs RunStore, favorites FavoriteStore, owners OwnerStore, now func() time.Time) *Service {
+	return &Service{store: store, runs: runs, favorites: favorites, owners: owners, now: now}
 }
 
 // Filters are the caller's, by name.

@@ -20,7 +20,7 @@ import (
 func each(t *testing.T, test func(t *testing.T, db *store.DB, s *finding.Service, ada access.Caller)) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		test(t, db, finding.NewService(db, db, db, storetest.NewClock().Now), storetest.Owner(t, db, "ada"))
+		test(t, db, finding.NewService(db, db, db, db, storetest.NewClock().Now), storetest.Owner(t, db, "ada"))
 	})
 }
 

@@ -155,10 +155,12 @@ func (g Inputs) Expanded(meaning map[Place][]string) map[string][]string {
 }
 
 // Unreachable says all at once which addresses cannot be read. One that is absent is
-// not found, and one that the connection is not for is refused as such.
+// not found, and one that the connection is not for is refused as such. The failure is
+// temporary where all of them may be read later: their hosts, or the network, are away.
 func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []error) error {
 	var wrong []fault.Detail
 	var absent error
+	temporary := true
 	for i, err := range failed {
 		if err == nil {
 			continue
@@ -168,6 +170,7 @@ func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []e
 		if ok {
 			message = known.Message
 		}
+		temporary = temporary && fault.Temporary(err)
 		path := g.Path(places[i])
 		wrong = append(wrong, fault.Detail{Path: path, Message: list[i].Shown() + ": " + message})
 		switch {
@@ -180,7 +183,9 @@ func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []e
 	if absent != nil || len(wrong) == 0 {
 		return absent
 	}
-	return fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message).WithCode("input_unreachable")
+	unreachable := fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message).WithCode("input_unreachable")
+	unreachable.Temporary = temporary
+	return unreachable
 }
 
 // CheckKinds finds folders among the keys where files are taken, and the other way

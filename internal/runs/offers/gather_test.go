@@ -86,7 +86,7 @@ func TestAnExecutorTakesImagesWhereOneOfItsWorkersDoes(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	chosen, err := Choose([]Worker{without, {Executor: "other", Size: with.Size}}, Wanted{Images: true, Size: with.Size})
+	chosen, err := Choose([]Worker{without, {Executor: "other", Size: with.Size}}, nil, Wanted{Images: true, Size: with.Size})
 	if err != nil || chosen.Executor != "other" {
 		t.Errorf("%+v, %v", chosen, err)
 	}
@@ -94,7 +94,7 @@ func TestAnExecutorTakesImagesWhereOneOfItsWorkersDoes(t *testing.T) {
 
 func TestAnExecutorThatIsNotThereIsNamedInFewWords(t *testing.T) {
 	t.Parallel()
-	_, err := Choose([]Worker{{Executor: "a"}, {Executor: "a"}, {}, {Executor: "b"}}, Wanted{Executor: strings.Repeat("é", 500)})
+	_, err := Choose([]Worker{{Executor: "a"}, {Executor: "a"}, {}, {Executor: "b"}}, nil, Wanted{Executor: strings.Repeat("é", 500)})
 	e, _ := errors.AsType[*fault.Error](err)
 	if e == nil || e.Kind != fault.KindInvalid || e.Details[0].Path != "executor" || len(e.Message) > 300 || !strings.HasSuffix(e.Message, "choose one of a, b") {
 		t.Errorf("%v", err)

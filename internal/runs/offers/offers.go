@@ -37,6 +37,10 @@ type Worker struct {
 	Draining bool // it takes no more runs, until it is told to or another comes in its place
 }
 
+// RememberedFor is how long a worker that is gone is expected to come back: runs that
+// only it can serve are accepted, and wait for it.
+const RememberedFor = 7 * 24 * time.Hour
+
 // Wanted is what a run asks of an executor.
 type Wanted struct {
 	Executor string // by name; empty: whichever serves it
@@ -72,54 +76,92 @@ const (
 
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
-// has its software, or else the first that can serve it at all. Environments are
-// built or not, so that a run which needs some is refused where nobody does, and is
-// to be tried again where one does that has a problem now. CPU and
-// memory above a machine are no obstacle: such a run runs alone. One that takes
-// no more runs is chosen when no other serves it: the run waits.
-func Choose(offers []Worker, w Wanted) (Chosen, error) {
+// has its software, or else the first that can serve it at all. CPU and memory
+// above a machine are no obstacle: such a run runs alone. One that takes no more
+// runs is chosen when no other serves it: the run waits.
+//
+// Where none serves it that works, it is one of those that are away, for which the run
+// waits: that there is no worker at the moment is not the run's fault. Only what
+// none of them can serve is refused.
+func Choose(offers, away []Worker, w Wanted) (Chosen, error) {
 	if w.Executor != "" {
-		named := slices.DeleteFunc(slices.Clone(offers), func(o Worker) bool { return o.Executor != w.Executor })
-		if len(named) == 0 {
-			return Chosen{}, unknownExecutor(offers, w.Executor)
+		other := func(o Worker) bool { return o.Executor != w.Executor }
+		names := offers
+		offers, away = slices.DeleteFunc(slices.Clone(offers), other), slices.DeleteFunc(slices.Clone(away), other)
+		if len(offers) == 0 && len(away) == 0 {
+			return Chosen{}, unknownExecutor(names, w.Executor)
 		}
-		offers = named
 	}
-	var best *Worker
-	problem, gpu := "no worker is running", false
-	noEngine := false
-	bare, builder := false, "" // some that serve it build no environments; what is wrong with one that does
-	for i := range offers {
-		o := &offers[i]
+	offers = slices.DeleteFunc(slices.Clone(offers), func(o Worker) bool { return o.Problem != "" })
+	if len(offers) == 0 && len(away) == 0 { // nobody knows what there will be
+		return Chosen{PricePercent: 100}, nil
+	}
+	best, refused := bestOf(offers, w)
+	if best == nil {
+		var missing lack
+		best, missing = bestOf(away, w)
+		refused = min(refused, missing)
+	}
+	if best != nil {
+		return Chosen{best.Executor, best.pricePercent()}, nil
+	}
+	switch refused {
+	case lacksEnvironments:
+		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages now: give its steps an `image` in place of `environment`, or have the operator run one that does, with uv on the server and without `--environments off`").WithCode(NoEnvironments)
+	case lacksEngine:
+		return Chosen{}, fault.Conflict("no executor that serves this run has %s: have the operator install it (%s)", w.Launches.Title(), pipeline.Install(w.Launches)).WithCode(NoEngine)
+	}
+	return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
+}
+
+// lack is what a worker has not that a run needs. Of several workers, the one that lacks
+// the least says why the run is refused.
+type lack int
+
+const (
+	lacksEnvironments lack = iota
+	lacksEngine
+	lacksGPU
+)
+
+// bestOf is the worker that suits a run best, or what they all lack.
+func bestOf(list []Worker, w Wanted) (best *Worker, least lack) {
+	least = lacksGPU
+	for i := range list {
+		o := &list[i]
 		switch {
-		case o.Problem != "":
-			problem = o.Problem
-			if !o.NoEnvironments {
-				builder = o.Problem
-			}
-		case w.Size.GPU > o.Size.GPU:
-			gpu = true
+		case w.Size.GPU > o.Size.GPU && !o.sizeUnknown():
 		case !o.launches(w.Launches):
-			noEngine = true
+			least = min(least, lacksEngine)
 		case w.Environments && o.NoEnvironments:
-			bare = true
+			least = lacksEnvironments
 		case best == nil || o.rank(w) < best.rank(w):
 			best = o
 		}
 	}
-	switch {
-	case best != nil:
-		return Chosen{best.Executor, best.pricePercent()}, nil
-	case bare && builder != "":
-		return Chosen{}, fault.Unavailable("the executor that builds environments of packages starts nothing at the moment: %s", builder)
-	case bare:
-		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages now: give its steps an `image` in place of `environment`, or have the operator run one that does, with uv on the server and without `--environments off`").WithCode(NoEnvironments)
-	case noEngine:
-		return Chosen{}, fault.Conflict("no executor that serves this run has %s: have the operator install it (%s)", w.Launches.Title(), pipeline.Install(w.Launches)).WithCode(NoEngine)
-	case gpu:
-		return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
+	return best, least
+}
+
+// sizeUnknown reports whether a worker could not say yet what it has, since its executor
+// has not answered since it started.
+func (w Worker) sizeUnknown() bool { return w.Problem != "" && w.Size == credits.Size{} }
+
+// Away are the workers that a run can wait for: those that are there and have a problem,
+// and those that were there lately. A worker that is there says more than what is
+// remembered of its host.
+func Away(present, remembered []Worker) (list []Worker) {
+	known := map[string]bool{}
+	for _, o := range present {
+		known[o.Host] = known[o.Host] || !o.sizeUnknown()
 	}
-	return Chosen{}, fault.Conflict("no task can start on this server: %s", problem).WithCode("no_capacity")
+	remembered = slices.DeleteFunc(slices.Clone(remembered), func(o Worker) bool { return known[o.Host] })
+	for _, o := range present {
+		same := func(r Worker) bool { return r.Executor == o.Executor }
+		if o.Problem != "" && !(o.sizeUnknown() && slices.ContainsFunc(remembered, same)) {
+			list = append(list, o)
+		}
+	}
+	return append(list, remembered...)
 }
 
 // Served says what was chosen for an estimate: what it costs in percent of the

@@ -23,28 +23,74 @@ func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
 		got  Chosen
 		kind fault.Kind
 	}{
-		"the first, if it is large enough":         {Wanted{Size: credits.Size{VCPU: 2, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
-		"one that has the whole size":              {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}}, Chosen{"cluster", 150}, fault.KindInternal},
-		"one that runs its images":                 {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Images: true}, Chosen{"local", 100}, fault.KindInternal},
-		"one that gets its environments":           {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Environments: true}, Chosen{"cluster", 150}, fault.KindInternal},
-		"one that has a GPU":                       {Wanted{Size: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}}, Chosen{"gpus", 300}, fault.KindInternal},
-		"the first, if none is large enough":       {Wanted{Size: credits.Size{VCPU: 128, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
-		"the one that it names":                    {Wanted{Executor: "cluster", Size: credits.Size{VCPU: 1, RAMGB: 1}}, Chosen{"cluster", 150}, fault.KindInternal},
-		"none, if it names one without a GPU":      {Wanted{Executor: "local", Size: credits.Size{VCPU: 1, GPU: 1}}, Chosen{}, fault.KindConflict},
-		"none, if that builds no environments":     {Wanted{Executor: "local", Environments: true}, Chosen{}, fault.KindConflict},
-		"none, if it names one that does not work": {Wanted{Executor: "down"}, Chosen{}, fault.KindConflict},
-		"none, if it names one that is not there":  {Wanted{Executor: "moon"}, Chosen{}, fault.KindInvalid},
+		"the first, if it is large enough":        {Wanted{Size: credits.Size{VCPU: 2, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
+		"one that has the whole size":             {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}}, Chosen{"cluster", 150}, fault.KindInternal},
+		"one that runs its images":                {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Images: true}, Chosen{"local", 100}, fault.KindInternal},
+		"one that gets its environments":          {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Environments: true}, Chosen{"cluster", 150}, fault.KindInternal},
+		"one that has a GPU":                      {Wanted{Size: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}}, Chosen{"gpus", 300}, fault.KindInternal},
+		"the first, if none is large enough":      {Wanted{Size: credits.Size{VCPU: 128, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
+		"the one that it names":                   {Wanted{Executor: "cluster", Size: credits.Size{VCPU: 1, RAMGB: 1}}, Chosen{"cluster", 150}, fault.KindInternal},
+		"none, if it names one without a GPU":     {Wanted{Executor: "local", Size: credits.Size{VCPU: 1, GPU: 1}}, Chosen{}, fault.KindConflict},
+		"none, if that builds no environments":    {Wanted{Executor: "local", Environments: true}, Chosen{}, fault.KindConflict},
+		"the one that it names, which is down":    {Wanted{Executor: "down"}, Chosen{"down", 100}, fault.KindInternal},
+		"one that works, if another is down":      {Wanted{Size: credits.Size{VCPU: 64, RAMGB: 256}}, Chosen{"cluster", 150}, fault.KindInternal},
+		"none, if it names one that is not there": {Wanted{Executor: "moon"}, Chosen{}, fault.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Choose(offers, tt.want)
+			got, err := Choose(offers, Away(offers, nil), tt.want)
 			if got != tt.got || (err != nil) != (tt.got == Chosen{}) || err != nil && !fault.Is(err, tt.kind) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
-	if _, err := Choose(nil, Wanted{}); !fault.Is(err, fault.KindConflict) {
-		t.Errorf("without a worker: %v", err)
+}
+
+// A run waits for a worker that is away, or is not there yet, and is refused only for what
+// none of them has.
+func TestRunWaitsForAWorkerThatIsAway(t *testing.T) {
+	t.Parallel()
+	small, gpu := credits.Size{VCPU: 2, RAMGB: 8}, credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}
+	local := Worker{Host: "h", Executor: "local", Size: small, NoEnvironments: true}
+	gpus := Worker{Host: "g", Executor: "gpus", Size: gpu, PricePercent: 300, Launches: "nextflow"}
+	down := func(w Worker) Worker { w.Problem = "it does not answer"; return w }
+	unknown := func(w Worker) Worker { w.Size = credits.Size{}; return down(w) }
+	for name, tt := range map[string]struct {
+		present, remembered []Worker
+		want                Wanted
+		got                 Chosen
+		code                string
+	}{
+		"none was ever there":                         {nil, nil, Wanted{Size: gpu}, Chosen{"", 100}, ""},
+		"none is there now":                           {nil, []Worker{local, gpus}, Wanted{Size: small}, Chosen{"local", 100}, ""},
+		"none is there now, and it names one":         {nil, []Worker{local, gpus}, Wanted{Executor: "gpus", Size: small}, Chosen{"gpus", 300}, ""},
+		"only the one with a GPU is gone":             {[]Worker{local}, []Worker{gpus}, Wanted{Size: gpu}, Chosen{"gpus", 300}, ""},
+		"only the one with a GPU is down":             {[]Worker{local, down(gpus)}, nil, Wanted{Size: gpu}, Chosen{"gpus", 300}, ""},
+		"only the one that builds environments":       {[]Worker{local, down(gpus)}, nil, Wanted{Size: small, Environments: true}, Chosen{"gpus", 300}, ""},
+		"only the one that has the engine":            {[]Worker{local}, []Worker{gpus}, Wanted{Size: small, Launches: pipeline.Nextflow}, Chosen{"gpus", 300}, ""},
+		"it has started while its executor is down":   {[]Worker{unknown(gpus)}, nil, Wanted{Size: gpu}, Chosen{"gpus", 300}, ""},
+		"the same, and it is known what it had":       {[]Worker{unknown(local)}, []Worker{local}, Wanted{Size: gpu}, Chosen{}, "no_capacity"},
+		"none of them has a GPU":                      {[]Worker{down(local)}, []Worker{local}, Wanted{Size: gpu}, Chosen{}, "no_capacity"},
+		"none is there now, and none had a GPU":       {nil, []Worker{local}, Wanted{Size: gpu}, Chosen{}, "no_capacity"},
+		"its machine came back without the GPU":       {[]Worker{{Host: "g", Executor: "gpus", Size: small}}, []Worker{gpus}, Wanted{Size: gpu}, Chosen{}, "no_capacity"},
+		"none of them has the engine":                 {[]Worker{local}, []Worker{gpus}, Wanted{Size: small, Launches: pipeline.Snakemake}, Chosen{}, NoEngine},
+		"those with a GPU build no environments":      {[]Worker{local}, nil, Wanted{Size: small, Environments: true}, Chosen{}, NoEnvironments},
+		"one that works is taken, and not one away":   {[]Worker{gpus}, []Worker{local}, Wanted{Size: small}, Chosen{"gpus", 300}, ""},
+		"one that is named, and was not there lately": {[]Worker{local}, nil, Wanted{Executor: "gpus"}, Chosen{}, "invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Choose(tt.present, Away(tt.present, tt.remembered), tt.want)
+			code := ""
+			if e, ok := errors.AsType[*fault.Error](err); ok {
+				if code = e.Code; code == "" {
+					code = string(e.Kind)
+				}
+			}
+			if got != tt.got || code != tt.code {
+				t.Errorf("%+v, %v (%s)", got, err, code)
+			}
+		})
 	}
 }
 
@@ -54,14 +100,14 @@ func TestEnvironmentsAreRefusedOnlyWhereNobodyBuildsThem(t *testing.T) {
 	t.Parallel()
 	bare := Worker{Executor: "pods", NoEnvironments: true}
 	both := Wanted{Images: true, Environments: true}
-	if got, err := Choose([]Worker{bare, {Executor: "cluster", NoImages: true}}, both); err != nil || got.Executor != "cluster" {
+	choose := func(list []Worker, w Wanted) (Chosen, error) { return Choose(list, Away(list, nil), w) }
+	if got, err := choose([]Worker{bare, {Executor: "cluster", NoImages: true}}, both); err != nil || got.Executor != "cluster" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	_, err := Choose([]Worker{bare, {Executor: "local", Problem: "its disk is full"}}, both)
-	if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), "its disk is full") {
-		t.Errorf("while its executor is down: %v", err)
+	if got, err := choose([]Worker{bare, {Executor: "local", Problem: "its disk is full"}}, both); err != nil || got.Executor != "local" {
+		t.Errorf("while its executor is down: %+v, %v", got, err)
 	}
-	_, err = Choose([]Worker{bare, {Executor: "down", Problem: "away", NoEnvironments: true}}, both)
+	_, err := choose([]Worker{bare, {Executor: "down", Problem: "away", NoEnvironments: true}}, both)
 	if !fault.Is(err, fault.KindConflict) || !strings.Contains(err.Error(), "uv") || !strings.Contains(err.Error(), "--environments") {
 		t.Errorf("where nobody does: %v", err)
 	}
@@ -72,11 +118,11 @@ func TestADrainedWorkerIsTheLastChoice(t *testing.T) {
 	t.Parallel()
 	drained := Worker{Executor: "local", Size: credits.Size{VCPU: 8, RAMGB: 32, GPU: 1}, Draining: true}
 	small := Worker{Executor: "small", Size: credits.Size{VCPU: 1, RAMGB: 4}}
-	if got, err := Choose([]Worker{drained, small}, Wanted{Size: credits.Size{VCPU: 4, RAMGB: 8}}); err != nil || got.Executor != "small" {
+	if got, err := Choose([]Worker{drained, small}, nil, Wanted{Size: credits.Size{VCPU: 4, RAMGB: 8}}); err != nil || got.Executor != "small" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, w := range []Wanted{{Size: credits.Size{GPU: 1}}, {Executor: "local"}} {
-		if got, err := Choose([]Worker{drained, small}, w); err != nil || got.Executor != "local" {
+		if got, err := Choose([]Worker{drained, small}, nil, w); err != nil || got.Executor != "local" {
 			t.Errorf("%+v: %+v, %v", w, got, err)
 		}
 	}
@@ -109,10 +155,10 @@ func TestServersThatShareAClusterOfferItOnce(t *testing.T) {
 func TestAPipelineRunsWhereItsEngineIs(t *testing.T) {
 	t.Parallel()
 	list := []Worker{{Executor: "first"}, {Executor: "second", Launches: "nextflow snakemake"}}
-	if c, err := Choose(list, Wanted{Launches: pipeline.Snakemake}); err != nil || c.Executor != "second" {
+	if c, err := Choose(list, nil, Wanted{Launches: pipeline.Snakemake}); err != nil || c.Executor != "second" {
 		t.Errorf("chose %+v: %v", c, err)
 	}
-	_, err := Choose(list[:1], Wanted{Launches: pipeline.Snakemake})
+	_, err := Choose(list[:1], nil, Wanted{Launches: pipeline.Snakemake})
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != NoEngine || !strings.Contains(e.Message, "pip install") {
 		t.Errorf("it is %v", err)
 	}

@@ -69,6 +69,8 @@ func (q QueueState) Why(r Queued) *Waiting {
 		case r.Executor != "" && w.Executor != r.Executor:
 		case w.Problem != "":
 			problem = w.Problem
+		case r.Size.GPU > w.Size.GPU:
+			problem = fmt.Sprintf("no worker that is running has %d %s", r.Size.GPU, plural(r.Size.GPU, "GPU", "GPUs"))
 		case !w.launches(q.Launches[r.ID]):
 			problem = "no worker that is running has " + q.Launches[r.ID].Title()
 		case w.Draining:

@@ -33,3 +33,12 @@ func TestAPipelineSaysThatNobodyHasItsEngine(t *testing.T) {
 		}
 	}
 }
+
+// Room on workers without a GPU is no room for a run that needs one.
+func TestRunSaysThatNobodyHasItsGPU(t *testing.T) {
+	t.Parallel()
+	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}}
+	if w := q.Why(Queued{ID: "r1", Size: credits.Size{VCPU: 4, GPU: 1}}); w.Reason != WaitsForExecutor || !strings.Contains(w.Message, "has 1 GPU") {
+		t.Errorf("%+v", w)
+	}
+}

@@ -20,7 +20,8 @@ import (
 
 // Store says what is to be copied. One process at a time is at a copy.
 type Store interface {
-	// ClaimOutputCopy takes one that is due, for an owner; no run: there is none.
+	// ClaimOutputCopy takes one that is due, for an owner; no run: there is none. Of a
+	// team, all servers together claim at most TeamAtOnce.
 	ClaimOutputCopy(ctx context.Context, owner string, now, until time.Time) (outputto.Copy, error)
 	// SaveOutputCopy writes down how far one has come, and until when it is still
 	// the owner's. It is fault.KindConflict when it is not any more.
@@ -73,8 +74,12 @@ type Copier struct {
 	Now     func() time.Time
 }
 
+// TeamAtOnce is how many copies of a team are under way at the same time: a team whose
+// buckets are slow keeps no other team's copies waiting.
+const TeamAtOnce = 2
+
 const (
-	workers = 2
+	workers = 8
 	look    = 3 * time.Second
 	// lease is how long a copy is one process's without a sign of life.
 	lease = time.Minute

@@ -124,7 +124,9 @@ func unreachable(t Target, err error) error {
 		message = known.Message
 	}
 	d := fault.Detail{Path: "outputTo.url", Message: t.URL + ": " + message}
-	return fault.Problems([]fault.Detail{d}, "%s: %s", d.Path, d.Message).WithCode("output_unreachable").WithCause(err)
+	refused := fault.Problems([]fault.Detail{d}, "%s: %s", d.Path, d.Message).WithCode("output_unreachable").WithCause(err)
+	refused.Temporary = fault.Temporary(err)
+	return refused
 }
 
 // Large is how an object is written in parts.

@@ -151,7 +151,7 @@ func (m *merging) newRow(t Task) *Row {
 func (m *merging) room(more int64) bool {
 	fits := m.TeamTexts+m.Change.Texts+more <= MaxTeamTexts
 	if !fits {
-		m.leaveOut("the team keeps 1 GB of texts of reported runs: further scripts, messages and logs are not kept. Have old runs deleted to make room")
+		m.leaveOut("the team keeps as many texts of reported runs as it may, at most 1 GB within the storage of its plan: further scripts, messages and logs are not kept. Have old runs deleted to make room")
 	}
 	return fits
 }

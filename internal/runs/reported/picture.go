@@ -19,7 +19,7 @@ type Picture struct {
 	LastSeq   int64  // of its reports
 	Tasks     int    // attempts in all
 	Texts     int64  // bytes that it keeps
-	TeamTexts int64  // that its team keeps
+	TeamTexts int64  // that its team keeps; more where its storage has no room for as many as it may
 	LeftOut   string
 	Nodes     map[string]*Node // by id
 	Edges     map[[2]string]bool

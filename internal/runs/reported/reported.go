@@ -129,10 +129,17 @@ type Service struct {
 	store    Store
 	watchers Watchers
 	now      func() time.Time
+	full     func(context.Context) error // whether there is no room for more
 }
 
 // NewService makes the room.
-func NewService(s Store, w Watchers, now func() time.Time) *Service { return &Service{s, w, now} }
+func NewService(s Store, w Watchers, now func() time.Time) *Service {
+	return &Service{store: s, watchers: w, now: now, full: func(context.Context) error { return nil }}
+}
+
+// RefuseWhile has reports refused while a check returns an error, such as that of a full
+// disk. How a run ends is heard all the same.
+func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
 
 var (
 	engineName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
@@ -142,6 +149,9 @@ var (
 // Begin begins to watch a run, or goes on with the one of the same key.
 func (s *Service) Begin(ctx context.Context, caller access.Caller, n New) (Begun, error) {
 	if err := caller.Must(access.ReportRuns); err != nil {
+		return Begun{}, err
+	}
+	if err := s.full(ctx); err != nil {
 		return Begun{}, err
 	}
 	if wrong := n.clean(s.now()); len(wrong) > 0 {
@@ -207,6 +217,9 @@ func (s *Service) Known(ctx context.Context, caller access.Caller, id ids.Run) e
 // Take merges a report of a run of the caller's team.
 func (s *Service) Take(ctx context.Context, caller access.Caller, id ids.Run, r Report) (Taken, error) {
 	if err := caller.Must(access.ReportRuns); err != nil {
+		return Taken{}, err
+	}
+	if err := s.full(ctx); err != nil && r.Finish == nil {
 		return Taken{}, err
 	}
 	r.Clean(s.now())

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/cron"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -22,13 +20,16 @@ import (
 // FiringStore knows which schedules of all teams are due. Each of its writes is
 // for one due time, and changes nothing when somebody else was faster.
 type FiringStore interface {
-	// DueSchedules are enabled, and due by now, the longest due first.
-	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, error)
-	// NextDue is when the next one is; zero: never.
-	NextDue(ctx context.Context) (time.Time, error)
+	// DueSchedules are enabled, and due by now: of each team up to ofTeam. Those that
+	// were not tried yet come first, the longest due before the others.
+	DueSchedules(ctx context.Context, now time.Time, ofTeam, limit int) ([]Schedule, error)
+	// NextDue is when the next one is due after a time; zero: never.
+	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	// WaitingSchedules are those of which the earlier run has ended, each with
-	// its longest waiting firing.
-	WaitingSchedules(ctx context.Context, limit int) ([]Schedule, error)
+	// its longest waiting firing, in the order of DueSchedules.
+	WaitingSchedules(ctx context.Context, now time.Time, ofTeam, limit int) ([]Schedule, error)
+	// RetrySchedule has what is due, or waits, tried again at a time.
+	RetrySchedule(ctx context.Context, s Schedule, at time.Time) error
 	// NoteFiring says what became of a due time without a run. More than most
 	// waiting ones are skipped.
 	NoteFiring(ctx context.Context, f firing.Firing, o Outcome, message string, most int, now time.Time) error
@@ -46,14 +47,22 @@ type Runner struct {
 	Sent  func() // tells the postman
 	Log   *slog.Logger
 	Now   func() time.Time
+
+	mu    sync.Mutex
+	busy  map[ids.Schedule]ids.Team // those that are being started
+	work  sync.WaitGroup
+	ended chan struct{} // one of them has been; nil: nobody waits for that
 }
 
 const (
-	look  = 5 * time.Second // between two looks, at most
-	batch = 50
-	// atOnce are started together: one whose inputs lie on a slow host is looked at
-	// for seconds.
-	atOnce = 16
+	look = 5 * time.Second // between two looks, at most
+	// atOnce are started together, and teamAtOnce of one team: one whose inputs lie on a
+	// slow host is looked at for seconds.
+	atOnce     = 64
+	teamAtOnce = 4
+	batch      = 2 * atOnce
+	// maxPause is the longest until one is tried again that could not be started.
+	maxPause = 5 * time.Minute
 	// grace is how late a time may be and still count as met: a server was being
 	// replaced. What is later was missed.
 	grace = 5 * time.Minute
@@ -64,14 +73,17 @@ const (
 
 // Run starts runs until ctx ends.
 func (r *Runner) Run(ctx context.Context) error {
+	r.ended = make(chan struct{}, 1)
+	defer r.work.Wait()
 	for {
-		r.complain(ctx, "cannot look for schedules that are due", r.Round(ctx))
+		_, err := r.beginDue(ctx)
+		if err == nil {
+			_, err = r.beginWaiting(ctx)
+		}
+		r.complain(ctx, "cannot look for schedules that are due", err)
 		wait := look
-		if next, err := r.Store.NextDue(ctx); err == nil && !next.IsZero() {
+		if next, err := r.Store.NextDue(ctx, r.Now()); err == nil && !next.IsZero() {
 			wait = min(look, max(time.Millisecond, next.Sub(r.Now())))
-			if !next.After(r.Now()) { // it could not be started, and is tried again
-				wait = look
-			}
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -79,42 +91,113 @@ func (r *Runner) Run(ctx context.Context) error {
 			t.Stop()
 			return nil
 		case <-t.C:
+		case <-r.ended: // there may be a turn for the next one
+			t.Stop()
 		}
 	}
 }
 
-// Round starts what is due.
+// Round starts what is due, and returns when that has ended.
 func (r *Runner) Round(ctx context.Context) error {
-	for {
-		due, err := r.Store.DueSchedules(ctx, r.Now(), batch)
-		if err != nil {
-			return err
-		}
-		var failed atomic.Int64
-		var all errgroup.Group
-		all.SetLimit(atOnce)
-		for _, s := range due {
-			all.Go(func() error {
-				if err := r.fire(ctx, s); err != nil {
-					failed.Add(1)
-					r.complain(ctx, "a schedule could not start its run; it is tried again", err, slog.String("schedule", string(s.ID)))
-				}
-				return nil
-			})
-		}
-		_ = all.Wait()
-		if len(due) < batch || failed.Load() > 0 || ctx.Err() != nil {
-			break
+	for _, begin := range []func(context.Context) (int, error){r.beginDue, r.beginWaiting} {
+		for {
+			n, err := begin(ctx)
+			r.work.Wait()
+			if err != nil {
+				return err
+			}
+			if n == 0 || ctx.Err() != nil {
+				break
+			}
 		}
 	}
-	waiting, err := r.Store.WaitingSchedules(ctx, batch)
+	return nil
+}
+
+// beginDue begins to start what is due, and returns how many that are.
+func (r *Runner) beginDue(ctx context.Context) (begun int, err error) {
+	due, err := r.Store.DueSchedules(ctx, r.Now(), teamAtOnce, batch)
+	for _, s := range due {
+		if r.begin(ctx, s, func() error { return r.fire(ctx, s) }) {
+			begun++
+		}
+	}
+	return begun, err
+}
+
+// beginWaiting begins to start what has waited for an earlier run.
+func (r *Runner) beginWaiting(ctx context.Context) (begun int, err error) {
+	waiting, err := r.Store.WaitingSchedules(ctx, r.Now(), teamAtOnce, batch)
 	for _, s := range waiting {
 		f := firing.Firing{Schedule: s.ID, Due: s.Firings[0].Due, Next: s.NextAt, Waited: true, Times: 1}
-		if err := r.start(ctx, s, f); err != nil && !errors.Is(err, firing.ErrOverlap) {
-			r.complain(ctx, "a schedule could not start its run; it is tried again", err, slog.String("schedule", string(s.ID)))
+		if r.begin(ctx, s, func() error { return r.start(ctx, s, f) }) {
+			begun++
 		}
 	}
-	return err
+	return begun, err
+}
+
+// begin starts a run in the background, unless enough are being started. What could not
+// be started is tried again later.
+func (r *Runner) begin(ctx context.Context, s Schedule, start func() error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ofTeam := 0
+	for _, team := range r.busy {
+		if team == s.Team {
+			ofTeam++
+		}
+	}
+	if _, busy := r.busy[s.ID]; busy || ofTeam >= teamAtOnce || len(r.busy) >= atOnce {
+		return false
+	}
+	if r.busy == nil {
+		r.busy = map[ids.Schedule]ids.Team{}
+	}
+	r.busy[s.ID] = s.Team
+	r.work.Go(func() {
+		if err := start(); err != nil {
+			r.retry(ctx, s, err)
+		}
+		r.mu.Lock()
+		delete(r.busy, s.ID)
+		r.mu.Unlock()
+		select {
+		case r.ended <- struct{}{}:
+		default:
+		}
+	})
+	return true
+}
+
+// retry has a schedule tried again after a pause, which grows. Meanwhile those that can
+// start do.
+func (r *Runner) retry(ctx context.Context, s Schedule, why error) {
+	about := slog.String("schedule", string(s.ID))
+	if _, theirs := unreachable(why); !theirs && !errors.Is(why, firing.ErrOverlap) {
+		r.complain(ctx, "a schedule could not start its run; it is tried again", why, about)
+	}
+	err := r.Store.RetrySchedule(ctx, s, r.Now().Add(retryPause(s)))
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	r.complain(ctx, "cannot note when a schedule is tried again", err, about)
+	t := time.NewTimer(look) // it is still due
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// retryPause is how long it takes until a schedule that could not start is tried again.
+func retryPause(s Schedule) time.Duration { return min(maxPause, look<<min(s.Retries, 10)) }
+
+// unreachable is a failure of hosts of the team's inputs or outputs that may pass, where
+// err is one. It is the team's business, and is not logged.
+func unreachable(err error) (*fault.Error, bool) {
+	e, ok := errors.AsType[*fault.Error](err)
+	return e, ok && e.Temporary
 }
 
 // fire starts the run of a schedule that is due, or says why there is none.
@@ -129,10 +212,14 @@ func (r *Runner) fire(ctx context.Context, s Schedule) error {
 	if late := now.Add(-grace); s.NextAt.Before(late) {
 		f.Next, f.Times = times.Next(late), count(times, s.NextAt, late)
 		if !s.CatchUp {
-			return r.Store.NoteFiring(ctx, f, Missed, "no server ran at that time", mostWaiting, now)
+			return r.Store.NoteFiring(ctx, f, Missed, "no server could start it at that time", mostWaiting, now)
 		}
 	}
-	switch err := r.start(ctx, s, f); {
+	err = r.start(ctx, s, f)
+	away, isAway := unreachable(err)
+	switch {
+	case isAway && !s.CatchUp && now.Add(retryPause(s)).After(s.NextAt.Add(grace)): // the next attempt would be too late
+		return r.Store.NoteFiring(ctx, f, Missed, away.Message, mostWaiting, now)
 	case errors.Is(err, firing.ErrOverlap) && s.Overlap == Queue:
 		return r.Store.NoteFiring(ctx, f, Waiting, "an earlier run has not ended", mostWaiting, now)
 	case errors.Is(err, firing.ErrOverlap):
@@ -152,7 +239,7 @@ func count(times cron.Schedule, from, until time.Time) int {
 }
 
 // start starts a run. What is wrong with the run pauses the schedule; what is
-// wrong with us comes back, and is tried again. While the team is suspended, or no
+// wrong with us, or with hosts that are away, comes back, and is tried again. While the team is suspended, or no
 // worker that builds environments is there, its times pass by: they go on afterwards.
 func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	_, err := r.Runs.SubmitAutomatic(ctx, s.Team, s.Given.of(s.Workflow), runs.Automatic{
@@ -164,8 +251,7 @@ func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	if errors.Is(err, firing.ErrOverlap) {
 		return err
 	}
-	switch fault.KindOf(err) {
-	case fault.KindInternal, fault.KindUnavailable, fault.KindLimited:
+	if fault.Temporary(err) {
 		return err
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == firing.TeamSuspended || e.Code == offers.NoEnvironments || e.Code == offers.NoEngine) {

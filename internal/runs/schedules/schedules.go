@@ -56,7 +56,7 @@ const (
 	Started Outcome = "started"
 	Waiting Outcome = "waiting" // for an earlier run
 	Skipped Outcome = "skipped" // because of one
-	Missed  Outcome = "missed"  // no server ran
+	Missed  Outcome = "missed"  // no server ran, or hosts of its data were away
 	Refused Outcome = "refused" // the run could not start, and the schedule is paused
 )
 
@@ -88,6 +88,7 @@ type Schedule struct {
 	Overlap       Overlap
 	CatchUp       bool      // make up for times at which no server ran
 	NextAt        time.Time // zero: it is not enabled
+	Retries       int       // how often its time was tried, and could not be started for a reason of ours
 	Paused        *Pause    // why not, if it is our doing
 	CreatedBy     ids.User
 	CreatedByName string
@@ -146,12 +147,17 @@ type Service struct {
 	triggers TriggerStore
 	runs     Runs
 	now      func() time.Time
+	full     func(context.Context) error // whether there is no room for more
 }
 
 // NewService makes the room.
 func NewService(store Store, triggers TriggerStore, runs Runs, now func() time.Time) *Service {
-	return &Service{store, triggers, runs, now}
+	return &Service{store: store, triggers: triggers, runs: runs, now: now, full: func(context.Context) error { return nil }}
 }
+
+// RefuseWhile has schedules neither made nor changed, and triggers not made, while a check
+// returns an error, such as that of a full disk. Schedules can be paused all the same.
+func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
 
 // Most is how many schedules, and how many triggers, a workflow has.
 const Most = 20
@@ -197,6 +203,9 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, workflow ids
 		yes := true
 		e.Enabled = &yes
 	}
+	if err := s.full(ctx); err != nil {
+		return Schedule{}, err
+	}
 	if err := s.apply(ctx, &made, e); err != nil {
 		return Schedule{}, err
 	}
@@ -220,8 +229,13 @@ func (e Edit) onlyPauses() bool {
 // Change changes a schedule. Members change those that they made. Who enables
 // one whose maker has gone takes it over.
 func (s *Service) Change(ctx context.Context, caller access.Caller, workflow ids.Workflow, id ids.Schedule, e Edit) (Schedule, error) {
-	if err := mayHaveRun(caller); err != nil && !e.onlyPauses() {
-		return Schedule{}, err
+	if !e.onlyPauses() {
+		if err := mayHaveRun(caller); err != nil {
+			return Schedule{}, err
+		}
+		if err := s.full(ctx); err != nil {
+			return Schedule{}, err
+		}
 	}
 	const tries = 5
 	for range tries {

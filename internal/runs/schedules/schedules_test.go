@@ -51,7 +51,8 @@ type bench struct {
 	owner    access.Caller
 	edit     *workflows.Service
 	workflow ids.Workflow
-	refuses  error // no worker takes a run
+	inputs   ids.Workflow // one that takes inputs, where a test needs it
+	refuses  error        // no worker takes a run
 }
 
 const simple = `{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id":"a","command":"true"}]}`

@@ -95,6 +95,9 @@ func (s *Service) CreateTrigger(ctx context.Context, caller access.Caller, workf
 	if err := caller.Must(access.ManageSchedules); err != nil {
 		return Trigger{}, "", err
 	}
+	if err := s.full(ctx); err != nil {
+		return Trigger{}, "", err
+	}
 	if in.Action == "" {
 		in.Action = ActionRun
 	}

@@ -2,7 +2,6 @@ package webhooks_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sizetest"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
 )
@@ -18,8 +18,8 @@ import (
 // TestTenThousandMessagesLeaveRunsAlone prints what it costs a run to start and
 // end while 10,000 messages are sent, beside what it costs before and after.
 func TestTenThousandMessagesLeaveRunsAlone(t *testing.T) {
-	if os.Getenv("MILLRACE_SCALE") == "" {
-		t.Skip("it takes minutes: set MILLRACE_SCALE")
+	if !sizetest.All() {
+		t.Skip("it takes minutes: make test-all")
 	}
 	each(t, func(t *testing.T, b *bench) {
 		const messages = 10_000

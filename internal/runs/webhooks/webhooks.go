@@ -44,8 +44,10 @@ type Webhook struct {
 	Format        templates.Format
 	Template      string // empty: as the format has it
 	Enabled       bool
-	Why           string // it is not, if that is our doing
-	Secret        string // that signs; read where something is sent
+	Why           string    // it is not, if that is our doing
+	Timeouts      int       // attempts in a row that were not answered in time
+	PausedUntil   time.Time // nothing is sent before, since it did not answer in time
+	Secret        string    // that signs; read where something is sent
 	CreatedBy     ids.User
 	CreatedByName string
 	CreatedAt     time.Time
@@ -61,6 +63,22 @@ func (w Webhook) ShownURL() string {
 	}
 	end := []rune(strings.TrimPrefix(strings.TrimPrefix(w.URL, u.Scheme+"://"+u.Host), "/"))
 	return u.Scheme + "://" + u.Host + "/…" + string(end[max(len(end)-4, 0):])
+}
+
+// endPause ends a pause whose time is over: the next message tries whether the address
+// answers again.
+func (w *Webhook) endPause(now time.Time) {
+	if !w.PausedUntil.After(now) {
+		w.PausedUntil = time.Time{}
+	}
+}
+
+// Paused is why nothing is sent until PausedUntil; empty: it is not paused.
+func (w Webhook) Paused() string {
+	if w.PausedUntil.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("The address did not answer within %d seconds, %d times in a row. Messages wait until it does.", attemptTime/time.Second, w.Timeouts)
 }
 
 // Status is what became of a delivery.
@@ -145,7 +163,11 @@ func (s *Service) List(ctx context.Context, caller access.Caller) ([]Webhook, er
 	if err := caller.Must(access.ManageWebhooks); err != nil {
 		return nil, err
 	}
-	return s.store.Webhooks(ctx, caller.Team)
+	list, err := s.store.Webhooks(ctx, caller.Team)
+	for i := range list {
+		list[i].endPause(s.now())
+	}
+	return list, err
 }
 
 // Create makes a webhook. Its secret is shown this once.
@@ -166,7 +188,9 @@ func (s *Service) Webhook(ctx context.Context, caller access.Caller, id ids.Webh
 	if err := caller.Must(access.ManageWebhooks); err != nil {
 		return Webhook{}, err
 	}
-	return s.store.Webhook(ctx, caller.Team, id)
+	w, err := s.store.Webhook(ctx, caller.Team, id)
+	w.endPause(s.now())
+	return w, err
 }
 
 // Change changes a webhook.
@@ -192,7 +216,7 @@ func (s *Service) apply(w *Webhook, e Edit) error {
 		w.Events = slices.Compact(slices.Sorted(slices.Values(e.Events)))
 	}
 	if e.Enabled != nil {
-		w.Enabled, w.Why = *e.Enabled, ""
+		w.Enabled, w.Why, w.Timeouts, w.PausedUntil = *e.Enabled, "", 0, time.Time{}
 	}
 	var wrong []fault.Detail
 	if e.Format != nil {
@@ -274,10 +298,16 @@ func (s *Service) Deliveries(ctx context.Context, caller access.Caller, id ids.W
 	if err := caller.Must(access.ManageWebhooks); err != nil {
 		return nil, false, err
 	}
-	if _, err := s.store.Webhook(ctx, caller.Team, id); err != nil {
+	w, err := s.store.Webhook(ctx, caller.Team, id)
+	if err != nil {
 		return nil, false, err
 	}
 	list, err = s.sent.Deliveries(ctx, caller.Team, id, before, limit+1)
+	for i := range list {
+		if d := &list[i]; d.Status == Pending && d.NextAt.Before(w.PausedUntil) {
+			d.NextAt = w.PausedUntil
+		}
+	}
 	if len(list) > limit {
 		return list[:limit], true, err
 	}
@@ -301,7 +331,7 @@ func (s *Service) Test(ctx context.Context, caller access.Caller, id ids.Webhook
 	if err := s.sent.InsertDelivery(ctx, d); err != nil {
 		return Delivery{}, err
 	}
-	if err := s.sender.send(ctx, w, d); err != nil {
+	if err := s.sender.send(ctx, &w, d); err != nil {
 		return Delivery{}, err
 	}
 	return s.sent.Delivery(ctx, caller.Team, id, d.ID)

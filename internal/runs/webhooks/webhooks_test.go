@@ -399,7 +399,7 @@ func TestASenderThatWasStoppedChangesNothing(t *testing.T) {
 			}
 			d := list[0]
 			d.Attempts, d.Status, d.DeliveredAt = 1, webhooks.Delivered, b.clock.Now()
-			if err := b.db.Attempted(ctx, d, ""); err != nil {
+			if err := b.db.Attempted(ctx, d, w, ""); err != nil {
 				t.Fatal(err)
 			}
 			return 410, nil

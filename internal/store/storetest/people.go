@@ -63,7 +63,7 @@ func Join(t testing.TB, db *store.DB, host access.Caller, name string, role acce
 	if err := db.InsertInvitation(t.Context(), builtin.SentInvitation{Invitation: inv, TokenHash: string(inv.ID), SentAt: now}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.AcceptInvitation(t.Context(), inv, who.User, now); err != nil {
+	if err := db.AcceptInvitation(t.Context(), inv, who.User, "", now); err != nil {
 		t.Fatal(err)
 	}
 	who.Team, who.Role = host.Team, role

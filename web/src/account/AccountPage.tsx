@@ -1,13 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Laptop, LogOut } from "lucide-react";
+import { useApi } from "../api/team.ts";
 import { useMe } from "../identity/queries.ts";
 import { signOut } from "../identity/session.ts";
 import { Unverified } from "../identity/Unverified.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
+import { chooseSingleKeys, useSingleKeys } from "../page/singleKeys.ts";
 import { chooseTheme, useTheme } from "../page/theme.ts";
 import { Button } from "../ui/Button.tsx";
-import { Choice, Field } from "../ui/Field.tsx";
+import { Checkbox, Choice, Field } from "../ui/Field.tsx";
 import { day } from "../ui/format.ts";
 import { Pill } from "../ui/Pill.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -20,14 +22,16 @@ import { Tokens } from "./Tokens.tsx";
 import { useEnding } from "./useEnding.ts";
 
 export function AccountPage() {
+  const api = useApi();
   const me = useMe();
   const theme = useTheme();
+  const singleKeys = useSingleKeys();
   return (
     <Page
       title="Account"
       intro={`${me.name} · ${me.email}`}
       actions={
-        <Button icon={<LogOut className="size-4" aria-hidden />} onClick={() => void signOut()}>
+        <Button icon={<LogOut className="size-4" aria-hidden />} onClick={() => void signOut(api)}>
           Sign out
         </Button>
       }
@@ -39,6 +43,16 @@ export function AccountPage() {
         <Field label="Theme" className="max-w-56">
           <Choice options={{ system: "System", light: "Light", dark: "Dark" }} value={theme} onChange={chooseTheme} />
         </Field>
+      </Section>
+      <Section
+        title="Keyboard shortcuts"
+        intro="Ctrl+K (Cmd+K on a Mac) always opens search. These settings apply to this browser."
+      >
+        <Checkbox
+          label="Use single-key shortcuts: ? for search, g and a letter to go to a page"
+          checked={singleKeys}
+          onChange={(event) => chooseSingleKeys(event.target.checked)}
+        />
       </Section>
       <Section title="Where you're signed in" intro="Signing a session out takes effect immediately.">
         <Sessions />
@@ -55,8 +69,9 @@ export function AccountPage() {
 }
 
 function Sessions() {
+  const api = useApi();
   const sessions = useQuery(sessionsQuery);
-  const end = useEnding("sessions", revokeSession);
+  const end = useEnding("sessions", (id) => revokeSession(api, id));
   return (
     <Answer query={sessions} rows={2}>
       {(list) => (
@@ -76,7 +91,7 @@ function Sessions() {
                 size="sm"
                 look="danger-quiet"
                 busy={end.isPending && end.variables === session.id}
-                onClick={() => (session.current ? void signOut() : end.mutate(session.id))}
+                onClick={() => (session.current ? void signOut(api) : end.mutate(session.id))}
                 aria-label={session.current ? "Sign out here" : `Sign out the session from ${session.address}`}
               >
                 {session.current ? "Sign out" : "Sign out"}
@@ -90,8 +105,9 @@ function Sessions() {
 }
 
 function Apps() {
+  const api = useApi();
   const apps = useQuery(appsQuery);
-  const end = useEnding("apps", revokeApp);
+  const end = useEnding("apps", (id) => revokeApp(api, id));
   return (
     <Answer query={apps} rows={1}>
       {(list) =>

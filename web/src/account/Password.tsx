@@ -1,5 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useMe } from "../identity/queries.ts";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -10,11 +11,12 @@ import { toast } from "../ui/toast.ts";
 import { changePassword } from "./queries.ts";
 
 export function Password() {
+  const api = useApi();
   const me = useMe();
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
   const change = useMutation({
-    mutationFn: () => changePassword(current, next),
+    mutationFn: () => changePassword(api, current, next),
     onSuccess: () => {
       toast.ok("Password changed");
       setCurrent("");

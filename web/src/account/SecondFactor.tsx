@@ -2,6 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { ShieldCheck } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { isFailure } from "../api/failure.ts";
+import { useApi } from "../api/team.ts";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -31,18 +32,19 @@ export function SecondFactor() {
 }
 
 function Steps({ close }: { close: () => void }) {
+  const api = useApi();
   const [password, setPassword] = useState("");
   const [code, setCode] = useState("");
   const begin = useMutation({
-    mutationFn: () => changeSecondFactor({ action: "begin", password }),
+    mutationFn: () => changeSecondFactor(api, { action: "begin", password }),
     meta: { shown: true },
   });
   const confirm = useMutation({
-    mutationFn: () => changeSecondFactor({ action: "confirm", code }),
+    mutationFn: () => changeSecondFactor(api, { action: "confirm", code }),
     meta: { shown: true },
   });
   const disable = useMutation({
-    mutationFn: () => changeSecondFactor({ action: "disable", password, code }),
+    mutationFn: () => changeSecondFactor(api, { action: "disable", password, code }),
     onSuccess: () => {
       toast.ok("Two-factor authentication is off");
       close();

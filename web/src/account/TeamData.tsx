@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { Download, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
-import { enterTeam } from "../api/team.ts";
+import { useApi, useTeams } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -26,6 +26,7 @@ export function TeamData() {
 }
 
 function Export() {
+  const api = useApi();
   const { team } = useMe();
   const whyNot = useWhyNot()("export the team");
   const [read, setRead] = useState(0);
@@ -34,7 +35,7 @@ function Export() {
     mutationFn: async () => {
       setRead(0);
       stop.current = new AbortController();
-      return downloadExport(setRead, stop.current.signal);
+      return downloadExport(api, setRead, stop.current.signal);
     },
     onSuccess: (blob) => {
       save(`millrace-${team.name}-${new Date().toISOString().slice(0, 10)}.json`, blob, "application/json");
@@ -75,13 +76,15 @@ function Export() {
 }
 
 function Erase() {
+  const api = useApi();
+  const teams = useTeams();
   const { team } = useMe();
   const whyNot = useWhyNot()("erase the team");
   const [asking, setAsking] = useState(false);
   const erase = useMutation({
-    mutationFn: () => eraseTeam(team.id),
+    mutationFn: () => eraseTeam(api, team.id),
     onSuccess: () => {
-      enterTeam(null);
+      teams.enter(null);
       location.assign("/workflows");
     },
     meta: { shown: true },

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { type Role, roles } from "../identity/access.ts";
 import { useMe } from "../identity/queries.ts";
 import { type Scope, ScopeBoxes, scopeWords } from "../identity/Scopes.tsx";
@@ -20,8 +21,9 @@ import { useEnding } from "./useEnding.ts";
 
 /** Tokens are for scripts that act as their maker. */
 export function Tokens() {
+  const api = useApi();
   const tokens = useQuery(tokensQuery);
-  const end = useEnding("tokens", revokeToken);
+  const end = useEnding("tokens", (id) => revokeToken(api, id));
   const [making, setMaking] = useState(false);
   return (
     <Section
@@ -82,6 +84,7 @@ export function Tokens() {
 }
 
 function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const api = useApi();
   const [name, setName] = useState("");
   const [days, setDays] = useState(90);
   const [scopes, setScopes] = useState<Scope[]>([]);
@@ -91,7 +94,7 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () =>
-      createToken({ name: name.trim(), expiresInDays: days, role, ...(scopes.length > 0 && { scopes }) }),
+      createToken(api, { name: name.trim(), expiresInDays: days, role, ...(scopes.length > 0 && { scopes }) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["tokens"] }),
     meta: { shown: true },
   });

@@ -1,5 +1,8 @@
 import { afterEach, expect, test, vi } from "vitest";
+import { newApi } from "../api/client.ts";
 import { downloadExport, isWhole } from "./export.ts";
+
+const api = newApi(null);
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -16,13 +19,13 @@ function serve(...pieces: string[]) {
 test("an export that ends with its mark is whole", async () => {
   serve('{"success":true,"data":{"team":{}', ',"complete":true}}\n');
   const seen: number[] = [];
-  const blob = await downloadExport((bytes) => seen.push(bytes), new AbortController().signal);
+  const blob = await downloadExport(api, (bytes) => seen.push(bytes), new AbortController().signal);
   expect(await blob.text()).toContain('"complete":true');
   expect(seen).toEqual([33, 52]);
 });
 
 test("one that was cut off is refused", async () => {
   serve('{"success":true,"data":{"runs":[{"note":"\\"complete\\":true}}"}');
-  await expect(downloadExport(() => {}, new AbortController().signal)).rejects.toThrow("interrupted");
+  await expect(downloadExport(api, () => {}, new AbortController().signal)).rejects.toThrow("interrupted");
   expect(isWhole('"complete": true\n}\n}\n')).toBe(true);
 });

@@ -1,9 +1,9 @@
 // Reading a team's export: it is streamed, so its end says whether it is whole.
-import { raw } from "../api/client.ts";
+import type { Api } from "../api/client.ts";
 
 /** downloadExport reads the whole export and tells how much has come. */
-export async function downloadExport(onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> {
-  const response = await raw("/api/account/data", { signal });
+export async function downloadExport(api: Api, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> {
+  const response = await api.raw("/api/account/data", { signal });
   const reader = response.body?.getReader();
   if (!reader) throw new Error("the export came without content");
   const parts: Uint8Array<ArrayBuffer>[] = [];

@@ -1,37 +1,47 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { type Api, ask, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 
-export const sessionsQuery = queryOptions({ queryKey: ["sessions"], queryFn: () => ask(api.GET("/auth/sessions")) });
+export const sessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: ({ client }) => ask(apiOf(client).GET("/auth/sessions")),
+});
 
-export function revokeSession(id: string) {
+export function revokeSession(api: Api, id: string) {
   return ask(api.DELETE("/auth/sessions/{id}", { params: { path: { id } } }));
 }
 
-export const appsQuery = queryOptions({ queryKey: ["apps"], queryFn: () => ask(api.GET("/auth/apps")) });
+export const appsQuery = queryOptions({
+  queryKey: ["apps"],
+  queryFn: ({ client }) => ask(apiOf(client).GET("/auth/apps")),
+});
 
-export function revokeApp(id: string) {
+export function revokeApp(api: Api, id: string) {
   return ask(api.DELETE("/auth/apps/{id}", { params: { path: { id } } }));
 }
 
-export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => ask(api.GET("/auth/api-tokens")) });
+export const tokensQuery = queryOptions({
+  queryKey: ["tokens"],
+  queryFn: ({ client }) => ask(apiOf(client).GET("/auth/api-tokens")),
+});
 
 /** createToken makes a token for this tab's team. */
-export function createToken(body: Schemas["NewAPIToken"]) {
+export function createToken(api: Api, body: Schemas["NewAPIToken"]) {
   return ask(api.POST("/auth/api-tokens", { body }));
 }
 
-export function revokeToken(id: string) {
+export function revokeToken(api: Api, id: string) {
   return ask(api.DELETE("/auth/api-tokens", { params: { query: { id } } }));
 }
 
-export function changePassword(currentPassword: string, newPassword: string) {
+export function changePassword(api: Api, currentPassword: string, newPassword: string) {
   return ask(api.POST("/auth/password", { body: { currentPassword, newPassword } }));
 }
 
-export function changeSecondFactor(body: Schemas["SecondFactorChange"]) {
+export function changeSecondFactor(api: Api, body: Schemas["SecondFactorChange"]) {
   return ask(api.POST("/auth/second-factor", { body }));
 }
 
-export function eraseTeam(team: string) {
+export function eraseTeam(api: Api, team: string) {
   return ask(api.DELETE("/api/account/data", { body: { confirm: team } }));
 }

@@ -1,11 +1,13 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { ExternalLink, MessageSquare, Quote, TriangleAlert, Workflow } from "lucide-react";
 import type { Schemas } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { whyNot } from "../identity/access.ts";
 import { useMaybeMe, useMissing } from "../identity/queries.ts";
 import { signInAddress } from "../identity/session.ts";
 import { Problem } from "../page/Problem.tsx";
+import { useGo } from "../page/useGo.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
@@ -158,12 +160,13 @@ function Suggestion({
   suggestion: Schemas["WorkflowSuggestion"] | null;
   paper: Schemas["Paper"];
 }) {
+  const api = useApi();
   const me = useMaybeMe();
-  const navigate = useNavigate();
+  const go = useGo();
   const client = useQueryClient();
   const open = useMutation({
     mutationFn: (from: Schemas["WorkflowSuggestion"]) =>
-      createWorkflow({
+      createWorkflow(api, {
         name: from.name,
         description: [from.description, paper.doi && `From ${paper.title ?? "a paper"}, doi:${paper.doi}`]
           .filter(Boolean)
@@ -172,7 +175,7 @@ function Suggestion({
       }),
     onSuccess: (workflow) => {
       void client.invalidateQueries({ queryKey: ["workflows"] });
-      void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
+      void go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
     },
     meta: { shown: true },
   });

@@ -2,8 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { Bot, CircleStop, Plus, Send, UserRound } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import { api, ask, bare } from "../api/client.ts";
+import { ask, bare } from "../api/client.ts";
+import { isFailure } from "../api/failure.ts";
+import { apiOf, useTeam } from "../api/team.ts";
 import { useMissing } from "../identity/queries.ts";
+import { Elsewhere } from "../page/Elsewhere.tsx";
 import { useTitle } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
@@ -14,12 +17,7 @@ import { Markdown } from "../ui/Markdown.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { complete, explain, type Turn } from "./chat.ts";
 import { paperContext, runContext } from "./context.ts";
-
-const key = "millrace.chat";
-
-function recall(): Turn[] {
-  return JSON.parse(sessionStorage.getItem(key) ?? "[]") as Turn[];
-}
+import { keepChat, recallChat } from "./kept.ts";
 
 export function ChatPage() {
   useTitle("Chat");
@@ -37,14 +35,15 @@ export function ChatPage() {
 }
 
 function Conversation() {
+  const { api, team } = useTeam();
   const context = useContext();
-  const [turns, setTurns] = useState<Turn[]>(recall);
+  const [turns, setTurns] = useState<Turn[]>(() => recallChat(team));
   const [draft, setDraft] = useState("");
   const [error, setError] = useState<unknown>(null);
   const stop = useRef<AbortController | null>(null);
   const [busy, setBusy] = useState(false);
   const end = useRef<HTMLDivElement>(null);
-  useEffect(() => sessionStorage.setItem(key, JSON.stringify(turns)), [turns]);
+  useEffect(() => keepChat(team, turns), [team, turns]);
   useEffect(() => () => stop.current?.abort(), []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls into view
   useEffect(() => {
@@ -61,7 +60,7 @@ function Conversation() {
     let answer = "";
     try {
       const system: Turn[] = context.text ? [{ role: "system", content: context.text }] : [];
-      for await (const piece of complete([...system, ...asked], stop.current.signal)) {
+      for await (const piece of complete(api, [...system, ...asked], stop.current.signal)) {
         answer += piece;
         setTurns([...asked, { role: "assistant", content: answer }]);
       }
@@ -94,6 +93,7 @@ function Conversation() {
           </Button>
         )}
       </header>
+      {context.missing && <Elsewhere key={context.missing} id={context.missing} />}
       {context.label && (
         <Notice
           tone="info"
@@ -223,21 +223,31 @@ function Suggestions({ ask: send, about }: { ask: (text: string) => void; about:
   );
 }
 
+interface Context {
+  text: string | null;
+  label: string | null;
+  /** What this team does not have. */
+  missing: string | null;
+}
+
 /** useContext is what the model is told beforehand: a run or a paper that the address names. */
-function useContext(): { text: string | null; label: string | null } {
+function useContext(): Context {
   const { run, paper } = useSearch({ from: "/inside/chat" });
   const aRun = useQuery({
     queryKey: ["run", run],
-    queryFn: () => bare(api.GET("/api/runs/{id}", { params: { path: { id: run ?? "" } } })),
+    queryFn: ({ client }) => bare(apiOf(client).GET("/api/runs/{id}", { params: { path: { id: run ?? "" } } })),
     enabled: Boolean(run),
   });
   const aPaper = useQuery({
     queryKey: ["analysis", paper],
-    queryFn: () => ask(api.GET("/api/ai/status", { params: { query: { id: paper ?? "" } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/ai/status", { params: { query: { id: paper ?? "" } } })),
     enabled: Boolean(paper),
   });
-  if (aRun.data) return { text: runContext(aRun.data), label: `the run of ${aRun.data.workflowName}` };
-  if (aPaper.data?.result)
-    return { text: paperContext(aPaper.data.result), label: aPaper.data.result.paper.title ?? "the paper" };
-  return { text: null, label: null };
+  const missing = [aRun, aPaper].findIndex(({ error }) => isFailure(error) && error.status === 404);
+  if (aRun.data) return { text: runContext(aRun.data), label: `the run of ${aRun.data.workflowName}`, missing: null };
+  if (aPaper.data?.result) {
+    const { title } = aPaper.data.result.paper;
+    return { text: paperContext(aPaper.data.result), label: title ?? "the paper", missing: null };
+  }
+  return { text: null, label: null, missing: [run, paper][missing] ?? null };
 }

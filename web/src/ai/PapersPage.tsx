@@ -2,11 +2,13 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { FileText, FileUp, Quote, ScanText, Search, Workflow } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
 import { isFailure } from "../api/failure.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { creditsQuery } from "../billing/queries.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
+import { Elsewhere } from "../page/Elsewhere.tsx";
 import { Page, Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -27,6 +29,7 @@ const largest = 20 * 2 ** 20;
 
 /** PapersPage reads a paper: from its DOI or its PDF to methods, evidence and a workflow. It needs no account. */
 export function PapersPage() {
+  const api = useApi();
   const search = useSearch({ from: "/either/papers" });
   const navigate = useNavigate({ from: "/papers" });
   const me = useMaybeMe();
@@ -41,7 +44,7 @@ export function PapersPage() {
       stop.current?.abort();
       stop.current = new AbortController();
       setStage(null);
-      return analyze(question, setStage, stop.current.signal);
+      return analyze(api, question, setStage, stop.current.signal);
     },
     onSuccess: (analysis) => {
       keep(analysis);
@@ -55,7 +58,7 @@ export function PapersPage() {
 
   const earlier = useQuery({
     queryKey: ["analysis", search.id],
-    queryFn: () => ask(api.GET("/api/ai/status", { params: { query: { id: search.id ?? "" } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/ai/status", { params: { query: { id: search.id ?? "" } } })),
     enabled: Boolean(search.id) && me !== null && study.data?.analysisId !== search.id && !recall(search.id),
     staleTime: 60_000,
   });
@@ -102,6 +105,11 @@ export function PapersPage() {
 
       <div className="my-5 space-y-4">
         {study.isPending && <Working stage={stage} cancel={() => stop.current?.abort()} />}
+        {earlier.error && search.id && (
+          <Elsewhere id={search.id}>
+            <Problem title="Couldn't open the analysis" error={earlier.error} />
+          </Elsewhere>
+        )}
         {closed && (
           <Notice tone="info" title="No open-access copy of this paper">
             If you have the PDF, drop it here. Only you, or your team, will see the analysis.
@@ -181,7 +189,10 @@ function Quota({ signedIn }: { signedIn: boolean }) {
 }
 
 function Earlier({ current }: { current: string | undefined }) {
-  const analyses = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")) });
+  const analyses = useQuery({
+    queryKey: ["analyses"],
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/ai/analyses")),
+  });
   return (
     <Section title="Your team's analyses">
       <Answer query={analyses} rows={2}>

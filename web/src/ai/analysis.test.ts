@@ -1,6 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
+import { newApi } from "../api/client.ts";
 import { analyze } from "./analysis.ts";
 import { readDoi } from "./doi.ts";
+
+const api = newApi(null);
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -34,6 +37,7 @@ test("stages are told, then the analysis is given", async () => {
   );
   const seen: string[] = [];
   const analysis = await analyze(
+    api,
     { doi: "10.1/x" },
     (progress) => seen.push(progress.message),
     new AbortController().signal,
@@ -43,7 +47,7 @@ test("stages are told, then the analysis is given", async () => {
 
 test("a failure on the way keeps its code", async () => {
   answer(frame({ type: "error", code: "closed_access", error: "no open copy" }));
-  await expect(analyze({ doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toMatchObject({
+  await expect(analyze(api, { doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toMatchObject({
     code: "closed_access",
   });
 });
@@ -54,7 +58,7 @@ test("a failure before the first frame does too", async () => {
     { "Content-Type": "application/json" },
     409,
   );
-  await expect(analyze({ doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toMatchObject({
+  await expect(analyze(api, { doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toMatchObject({
     status: 409,
     code: "closed_access",
   });
@@ -62,12 +66,12 @@ test("a failure before the first frame does too", async () => {
 
 test("a stream that breaks off is no answer", async () => {
   answer(frame({ type: "progress", percent: 10 }));
-  await expect(analyze({ doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toThrow("lost before");
+  await expect(analyze(api, { doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toThrow("lost before");
 });
 
 test("a PDF goes as a form", async () => {
   const fetched = answer(frame({ type: "result", analysisId: "an_2" }));
-  await analyze({ pdf: new File(["%PDF"], "a.pdf"), doi: "10.1/x" }, () => {}, new AbortController().signal);
+  await analyze(api, { pdf: new File(["%PDF"], "a.pdf"), doi: "10.1/x" }, () => {}, new AbortController().signal);
   const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit];
   expect([path, (init.body as FormData).get("doi")]).toEqual(["/api/ai/upload", "10.1/x"]);
 });

@@ -1,5 +1,5 @@
 // Asking for an analysis and following it: one POST that answers as a stream.
-import { raw, type Schemas } from "../api/client.ts";
+import type { Api, Schemas } from "../api/client.ts";
 import { ApiFailure, isRecord } from "../api/failure.ts";
 import { frames } from "../api/sse.ts";
 
@@ -20,11 +20,12 @@ export interface Question {
 
 /** analyze asks, tells the stages on the way, and gives the finished analysis. */
 export async function analyze(
+  api: Api,
   question: Question,
   onProgress: (progress: Progress) => void,
   signal: AbortSignal,
 ): Promise<Analysis> {
-  const response = await raw(question.pdf ? "/api/ai/upload" : "/api/ai/analyze", request(question, signal));
+  const response = await api.raw(question.pdf ? "/api/ai/upload" : "/api/ai/analyze", request(question, signal));
   if (!response.headers.get("Content-Type")?.includes("text/event-stream")) {
     const body: unknown = await response.json();
     return (isRecord(body) ? body.data : body) as Analysis;

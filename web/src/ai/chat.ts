@@ -1,5 +1,5 @@
 // The chat proxy's wire format, as far as this page speaks it.
-import { raw } from "../api/client.ts";
+import type { Api } from "../api/client.ts";
 import { isFailure, isRecord, sentence } from "../api/failure.ts";
 import { frames } from "../api/sse.ts";
 
@@ -9,8 +9,8 @@ export interface Turn {
 }
 
 /** complete streams an answer, piece by piece. */
-export async function* complete(messages: Turn[], signal: AbortSignal): AsyncGenerator<string> {
-  const response = await raw("/api/ai/proxy/v1/chat/completions", {
+export async function* complete(api: Api, messages: Turn[], signal: AbortSignal): AsyncGenerator<string> {
+  const response = await api.raw("/api/ai/proxy/v1/chat/completions", {
     method: "POST",
     signal,
     headers: { "Content-Type": "application/json", Accept: "text/event-stream" },

@@ -1,8 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { api, ask, bare, raw } from "./client.ts";
+import { ask, bare, newApi } from "./client.ts";
 import { sentence } from "./failure.ts";
 import { follow, type RunMessage } from "./stream.ts";
-import { enterTeam } from "./team.ts";
+
+const api = newApi("team_1");
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -20,11 +21,13 @@ function serve(...answers: (Response | Error)[]) {
 const json = (body: unknown, status = 200, headers = {}) =>
   new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json", ...headers } });
 
-test("a request goes to this tab's team, and its answer comes without the envelope", async () => {
-  enterTeam("team_1");
-  const asked = serve(json({ success: true, data: { id: "user_1" } }));
+test("every request names the team, and its answer comes without the envelope", async () => {
+  const asked = serve(json({ success: true, data: { id: "user_1" } }), json({}), json({}), json({}));
   expect(await ask(api.GET("/api/me"))).toEqual({ id: "user_1" });
-  expect(asked[0]?.headers.get("X-Team-Id")).toBe("team_1");
+  await api.raw("/api/account/data");
+  await api.raw("/api/runs", { headers: { Authorization: "Bearer of a guest" } });
+  await newApi(null).raw("/api/me");
+  expect(asked.map((request) => request.headers.get("X-Team-Id"))).toEqual(["team_1", "team_1", null, null]);
 });
 
 test("a failure keeps its words, code, request id and how long to wait", async () => {
@@ -45,12 +48,12 @@ test("a failure keeps its words, code, request id and how long to wait", async (
 test("a server that does not answer is said so", async () => {
   serve(new TypeError("Failed to fetch"), new TypeError("Failed to fetch"));
   await expect(ask(api.GET("/api/me"))).rejects.toMatchObject({ status: 0, code: "unreachable" });
-  await expect(raw("/api/x")).rejects.toMatchObject({ status: 0 });
+  await expect(api.raw("/api/x")).rejects.toMatchObject({ status: 0 });
   expect(sentence(new Error("no open copy"))).toBe("No open copy.");
 });
 
 const events = (...frames: object[]) =>
-  new Response(frames.map((frame, at) => `id: ${at + 1}:0\ndata: ${JSON.stringify(frame)}\n\n`).join(""), {
+  new Response(frames.map((frame, at) => `id: ${at + 1}:${at * 10}\ndata: ${JSON.stringify(frame)}\n\n`).join(""), {
     headers: { "Content-Type": "text/event-stream" },
   });
 
@@ -62,14 +65,15 @@ test("a stream that breaks is taken up where it was, and ends with the run", asy
   );
   const got: RunMessage[] = [];
   const states: string[] = [];
-  await follow("run_1", {
+  await follow(api, "run_1", {
     signal: new AbortController().signal,
     onMessage: (message) => got.push(message),
     onConnection: (state) => states.push(state),
     wait: async () => {},
   });
   expect(got.map((message) => message.type)).toEqual(["connected", "progress", "snapshot", "done"]);
-  expect(asked[2]?.headers.get("Last-Event-ID")).toBe("2:0");
+  expect(got.map((message) => message.logEnd)).toEqual([0, 10, 0, 10]);
+  expect(asked[2]?.headers.get("Last-Event-ID")).toBe("2:10");
   expect(states.at(-1)).toBe("ended");
   expect(states).toContain("reconnecting");
 });
@@ -77,7 +81,7 @@ test("a stream that breaks is taken up where it was, and ends with the run", asy
 test("a stream that is refused stays refused", async () => {
   serve(json({ success: false, error: "no such run", code: "not_found", requestId: "r" }, 404));
   const states: [string, string | undefined][] = [];
-  await follow("run_1", {
+  await follow(api, "run_1", {
     signal: new AbortController().signal,
     onMessage: () => {},
     onConnection: (state, error) => states.push([state, error]),

@@ -1,28 +1,42 @@
-// One way to the server: typed by the contract, in this tab's team, failing as
-// an ApiFailure with a sentence for people and the request id to quote.
-import createClient from "openapi-fetch";
+// The server as one team sees it: typed by the contract, failing as an
+// ApiFailure with a sentence for people and the request id to quote.
+import createClient, { type Client } from "openapi-fetch";
 import { type ApiFailure, failureOf, unreachable } from "./failure.ts";
 import type { components, paths } from "./schema.gen.ts";
-import { currentTeam } from "./team.ts";
 
 export type Schemas = components["schemas"];
 
-const client = createClient<paths>({
-  baseUrl: globalThis.location?.origin ?? "",
-  credentials: "same-origin",
-  // Looked up at each call, so that a test can stand in for the network.
-  fetch: (request) => globalThis.fetch(request),
-});
+/** Api sends requests to one team. */
+export interface Api extends Client<paths> {
+  /** raw is fetch, for streams and forms that the typed methods cannot carry. A request with a token of its own names no team. */
+  raw: (path: string, init?: RequestInit) => Promise<Response>;
+}
 
-client.use({
-  onRequest({ request }) {
-    const team = currentTeam();
-    if (team && !request.headers.has("X-Team-Id")) request.headers.set("X-Team-Id", team);
-    return request;
-  },
-});
-
-export const api = client;
+/** newApi makes the Api of a team. Null is for people who are in none yet: the server takes the session's team, if there is one. */
+export function newApi(team: string | null): Api {
+  const named: Record<string, string> = team === null ? {} : { "X-Team-Id": team };
+  const client = createClient<paths>({
+    baseUrl: globalThis.location?.origin ?? "",
+    credentials: "same-origin",
+    headers: named,
+    // Looked up at each call, so that a test can stand in for the network.
+    fetch: (request) => globalThis.fetch(request),
+  });
+  const raw = async (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers);
+    if (!headers.has("Authorization")) for (const [name, value] of Object.entries(named)) headers.set(name, value);
+    let response: Response;
+    try {
+      response = await globalThis.fetch(path, { credentials: "same-origin", ...init, headers });
+    } catch (cause) {
+      if (init.signal?.aborted) throw cause;
+      throw tell(unreachable(cause));
+    }
+    if (response.ok) return response;
+    throw tell(failureOf(response, await response.json().catch(() => undefined)));
+  };
+  return { ...client, raw };
+}
 
 type Answer<T> = Promise<{ data?: T; error?: unknown; response: Response }>;
 
@@ -65,22 +79,6 @@ export async function askPage<T>(
 ): Promise<{ rows: T; next: string | null }> {
   const body = await settle(answer);
   return { rows: body.data, next: body.page?.nextCursor ?? null };
-}
-
-/** raw is fetch in this tab's team, for streams and forms that the typed client cannot carry. */
-export async function raw(path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(init.headers);
-  const team = currentTeam();
-  if (team && !headers.has("X-Team-Id") && !headers.has("Authorization")) headers.set("X-Team-Id", team);
-  let response: Response;
-  try {
-    response = await globalThis.fetch(path, { credentials: "same-origin", ...init, headers });
-  } catch (cause) {
-    if (init.signal?.aborted) throw cause;
-    throw tell(unreachable(cause));
-  }
-  if (response.ok) return response;
-  throw tell(failureOf(response, await response.json().catch(() => undefined)));
 }
 
 /** once makes a key under which a repeated request has its effect a single time. */

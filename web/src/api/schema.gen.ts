@@ -491,7 +491,7 @@ export interface paths {
         put?: never;
         /**
          * Start a run
-         * @description Queues a run of a workflow that the team owns. A custom `compute` takes precedence over `resourceProfile`; without either the run has 2 vCPUs and 8 GB. Sizes need at least 4 GB for each vCPU. A draft with problems, an unknown parameter or input and a node that asks for more than the run has are 400; a missing file key is 404. Without enough credits, or above the plan, the answer is 402; a size that can never be served is 409. A guest with an editor invite presents its token as the bearer and may start the one workflow named on it; the run is billed to the owning team. At most 30 submissions in any 60 seconds for each address, whatever they answered.
+         * @description Queues a run of a workflow that the team owns. A custom `compute` takes precedence over `resourceProfile`; without either the run has 2 vCPUs and 8 GB. Sizes need at least 4 GB for each vCPU. A draft with problems, an unknown parameter or input and a node that asks for more than the run has are 400; a missing file key is 404. Without enough credits, or above the plan, the answer is 402; a size that can never be served is 409. A guest with an editor invite presents its token as the bearer and may start the one workflow named on it; the run is billed to the owning team. Where that invite has `allowResults`, the answer has a link to the results of this run. At most 30 submissions in any 60 seconds for each address, whatever they answered.
          */
         post: operations["startRun"];
         delete?: never;
@@ -909,7 +909,7 @@ export interface paths {
         };
         /**
          * List outputs
-         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
+         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. After a restore their content is verified once more; until that is done it is 503 `outputs_verifying`. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
          */
         get: operations["listRunOutputs"];
         put?: never;
@@ -949,7 +949,7 @@ export interface paths {
         };
         /**
          * List the team's files
-         * @description Gives the team's files, uploads first, up to 2,000, each with a download address that works for about 15 minutes; the cursor reads on.
+         * @description Gives the team's files, uploads first, up to 2,000, each with a download address that works for about 15 minutes; the cursor reads on. A search among very many files may give a page with fewer than asked for, or none: while `hasMore` is true, the cursor looks further.
          */
         get: operations["listFiles"];
         put?: never;
@@ -1487,7 +1487,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody to the team
-         * @description Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself.
+         * @description Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
          */
         post: operations["inviteMember"];
         delete?: never;
@@ -1775,7 +1775,7 @@ export interface paths {
         put?: never;
         /**
          * Nextflow begins a run
-         * @description The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+         * @description The routes under `/api/nextflow` are for Nextflow's own observer (`nextflow run -with-tower https://…/api/nextflow`; without an address Nextflow sends its reports, and the token, to its maker's cloud). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
          */
         post: operations["nextflowCreate"];
         delete?: never;
@@ -2125,7 +2125,7 @@ export interface paths {
         };
         /**
          * Open the editor socket
-         * @description Upgrades to the WebSocket of the collaborative editor, which speaks the y-websocket protocol. It carries document updates only, no run events. The token and the Origin are checked before the upgrade. Closed with 4400 the client sent what no client sends, with 4403 its access was taken back, with 4404 the workflow was deleted, with 4409 the document has started afresh and the copy must be thrown away, with 4413 the document would be too large; with any other code (4500: the token expired) it may come back.
+         * @description Upgrades to the WebSocket of the collaborative editor, which speaks the y-websocket protocol. It carries document updates only, no run events. The token and the Origin are checked before the upgrade. Closed with 4400 the client sent what no client sends, with 4402 the team's storage is full, with 4403 its access was taken back, with 4404 the workflow was deleted, with 4409 the document has started afresh and the copy must be thrown away, with 4413 the document would be too large; with any other code (4500: the token expired) it may come back.
          */
         get: operations["openEditor"];
         put?: never;
@@ -2458,6 +2458,26 @@ export interface paths {
          * @description Sends a mail to the operator who asks.
          */
         post: operations["sendTestMail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/where/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find the team of something
+         * @description Gives the team that a workflow, run, sweep, file or analysis belongs to, among all teams of the caller's, and the page of the app that shows it. A program with an id from a link then knows which team to name in `X-Team-Id`.
+         */
+        get: operations["where"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3515,6 +3535,15 @@ export interface components {
             path: string;
             /** @description What is wrong there. */
             message: string;
+            /** @description Of a definition: the kind of problem, such as `no_such_input`. */
+            code?: string;
+            /** @description Of a definition: the id of the step that has the problem. */
+            node?: string;
+            /** @description Of a definition: the id of the line that has the problem. */
+            edge?: string;
+            /** @description Of a definition: the field of the step, or of the definition, such as `inputs.reads`. */
+            field?: string;
+            fix?: components["schemas"]["Fix"];
         };
         /** @description Where a paged list goes on. */
         Page: {
@@ -3846,6 +3875,10 @@ export interface components {
             action: string;
             /** @description What it was done to. */
             target: string | null;
+            /** @description What the target was called when it was done, such as `#12 of Trim and align`. Null where it has no name. In entries of earlier versions, which did not record it: what the target is called at present. */
+            targetName: string | null;
+            /** @description Whether the team still has the target. False where the target has no name. */
+            targetExists: boolean;
             /** @description `session`, or the id of the token or app that the actor used. */
             via: string | null;
             address: string | null;
@@ -4263,14 +4296,41 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description Something that keeps a definition from running. */
+        /** @description Something that is wrong with a definition. */
         Problem: {
+            /** @description Where, such as `nodes[2].inputs.reads`. */
             path: string;
+            /** @description What is wrong there. */
             message: string;
+            /** @description The kind of problem, such as `no_such_input` or `no_command`. */
+            code: string;
+            /** @description The id of the step that has the problem, or that the line with the problem leads to; null when it is the definition itself. */
+            node: string | null;
+            /** @description The id of the line that has the problem; null when it is no line. */
+            edge: string | null;
+            /** @description The field of the step, or of the definition, such as `inputs.reads`. For a line it is the path. */
+            field: string;
+            /** @description A change that solves the problem; null when none is known. */
+            fix: components["schemas"]["Fix"] | null;
+        };
+        /** @description A change of a definition that solves a problem. */
+        Fix: {
+            /** @description What it does, such as `Create the input "reads"`. */
+            label: string;
+            edits: components["schemas"]["Edit"][];
+        };
+        /** @description One field of a definition and what it becomes. */
+        Edit: {
+            /** @description Which field. Steps and lines are named by their ids: `nodes.trim.command`, `edges.e1`. */
+            path: string;
+            /** @description The value of the field; null removes it. */
+            value: unknown;
         };
         Problems: {
             /** @description Empty for a definition that can run. */
             problems: components["schemas"]["Problem"][];
+            /** @description What is probably a mistake but does not keep the definition from running, such as a required input that no step uses. */
+            warnings: components["schemas"]["Problem"][];
         };
         ValidateRequest: {
             /** @description Anything; it is checked as a Definition, and what is none is a problem too. */
@@ -4373,6 +4433,11 @@ export interface components {
         Favorites: {
             workflows: string[];
             runs: string[];
+        };
+        Where: {
+            teamId: string;
+            /** @description The path of its page in the app, such as `/runs/run_0199a4`. */
+            path: string;
         };
         Favorite: {
             id: string;
@@ -4539,6 +4604,8 @@ export interface components {
         RetryPreviewNode: {
             id: string;
             name: string;
+            /** @description The items of a scattered node; null for any other, and where its items may differ. */
+            items: components["schemas"]["RetryPreviewItems"] | null;
             /**
              * @description `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
              * @enum {string}
@@ -4547,9 +4614,30 @@ export interface components {
             /** @description Why it is not simply reused; empty if it is. */
             reason: string;
         };
+        RetryPreviewItems: {
+            /** @description Items whose results are taken from this run. */
+            reused: number;
+            /** @description Items that run. */
+            run: number;
+            /** @description Items that failed in this run; they are among those that run. */
+            failed: number;
+        };
         StartedRun: {
             runId: string;
             status: components["schemas"]["RunStatus"];
+            resultLink?: components["schemas"]["GuestResultLink"];
+        };
+        /** @description The link to the results of a run that a guest started, where the share link has `allowResults`: how the run goes, the graph and the outputs. It works for 168 hours, or until the share link is revoked. */
+        GuestResultLink: {
+            /** @description Shown this once, for `POST /api/results`. */
+            token: string;
+            /**
+             * Format: uri
+             * @description The token is in its fragment.
+             */
+            link: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
         CancelledRun: {
             runId: string;
@@ -5247,11 +5335,20 @@ export interface components {
             enabled: boolean;
             /** @description Why it was switched off although nobody asked for it. */
             disabledReason: string | null;
+            paused: components["schemas"]["WebhookPause"] | null;
             createdBy: components["schemas"]["Person"];
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
+        };
+        /** @description Why nothing is sent for a while. Switching the webhook on, or a test that is answered, ends the pause. */
+        WebhookPause: {
+            /** @description `webhook_slow`: the address did not answer in time, several times in a row. */
+            code: string;
+            message: string;
+            /** Format: date-time */
+            until: string;
         };
         CreatedWebhook: components["schemas"]["Webhook"] & {
             /** @description Signs the messages; shown this once. */
@@ -5314,6 +5411,8 @@ export interface components {
             lastUsedAt: string | null;
             /** Format: date-time */
             revokedAt: string | null;
+            /** @description The share link of the guest who started the run and got this link; null where a member made it. */
+            inviteId: string | null;
         };
         CreatedResultLink: components["schemas"]["ResultLink"] & {
             /** @description Shown this once. */
@@ -5326,9 +5425,13 @@ export interface components {
         };
         ResultsRequest: {
             token: string;
+            /** @description For a page that is already open and reads what is new: this counts no view. */
+            again?: boolean | null;
         };
         SharedResults: {
             workflowName: string;
+            /** @description The name of the person who created the link; null where that is an e-mail address. */
+            sharedBy: string | null;
             /** Format: int64 */
             number: number;
             name: string | null;
@@ -5511,9 +5614,20 @@ export interface components {
              * @description Where the text starts. Offsets are bytes.
              */
             offset: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Where the next page starts. It is behind what is missing of a log that was too long; the text then ends with a line that says so.
+             */
             nextOffset: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many bytes before nextOffset are not kept. Absent where nothing is missing.
+             */
+            missing?: number;
+            /**
+             * Format: int64
+             * @description Of the whole log so far, with what is missing.
+             */
             size: number;
             /** @description Nothing will follow. */
             eof: boolean;
@@ -5592,6 +5706,8 @@ export interface components {
              * @description When the address stops working.
              */
             expiresAt: string;
+            /** @description Whether it is a result of its run: the workflow declares it or, where it declares no outputs, no other step reads the files of the step that made it. Absent in the list of one step's items. */
+            result?: boolean;
         };
         Directory: {
             /** @description How many are in it. */
@@ -5708,7 +5824,10 @@ export interface components {
             resetsAt: string;
         };
         StorageUse: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Files, and what definitions take beyond 64 MB.
+             */
             usedBytes: number;
             /**
              * Format: int64
@@ -6221,7 +6340,9 @@ export interface components {
             /** @default false */
             stream: boolean;
             temperature?: number;
-            max_tokens?: number;
+            max_tokens?: number | null;
+            max_completion_tokens?: number | null;
+            n?: number | null;
         } & {
             [key: string]: unknown;
         };
@@ -6472,6 +6593,11 @@ export interface components {
              * @default false
              */
             allowSecrets: boolean | null;
+            /**
+             * @description Gives guests who edit a link to the results of each run they start. It works for 168 hours, or until the share link is revoked.
+             * @default false
+             */
+            allowResults: boolean | null;
         };
         CollabInvite: {
             id: string;
@@ -6486,6 +6612,8 @@ export interface components {
             maxCredits: number | null;
             /** @description Whether its guests may use the team's secrets. */
             allowSecrets: boolean;
+            /** @description Whether its guests get a link to the results of each run they start. */
+            allowResults: boolean;
             /** @description The token's last four characters. */
             tokenHint: string;
             /** Format: date-time */
@@ -6525,6 +6653,14 @@ export interface components {
             expiresAt: string;
             /** @description Only for an editor: a bearer token of this guest's own for starting runs. */
             runToken?: string;
+            runSizes?: components["schemas"]["RunSizes"];
+        };
+        /** @description Only for an editor: the sizes that the server has for runs. */
+        RunSizes: {
+            /** @description The capacity of each executor. A run that is larger than all of them gets the whole machine. Empty where nothing is known at the moment. */
+            capacities: components["schemas"]["Compute"][];
+            /** @description Whether a run can have a GPU. */
+            gpu: boolean;
         };
         SharedWorkflow: {
             id: string;
@@ -6983,6 +7119,8 @@ export interface operations {
     listWorkflows: {
         parameters: {
             query?: {
+                /** @description Only workflows whose names have all of these words somewhere in them. Capitals and accents do not matter. */
+                q?: string;
                 /** @description How many to give. */
                 limit?: number;
                 /** @description Where to read on: `page.nextCursor` of the page before. */
@@ -7062,6 +7200,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
@@ -7361,6 +7500,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -7553,6 +7693,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -7632,6 +7773,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -9196,19 +9338,26 @@ export interface operations {
                      *             "id": "trim",
                      *             "name": "Trim reads",
                      *             "expect": "reused",
-                     *             "reason": ""
+                     *             "reason": "",
+                     *             "items": null
                      *           },
                      *           {
                      *             "id": "align",
                      *             "name": "Align",
                      *             "expect": "computed",
-                     *             "reason": "its command changed"
+                     *             "reason": "3 of 200 items failed",
+                     *             "items": {
+                     *               "reused": 197,
+                     *               "run": 3,
+                     *               "failed": 3
+                     *             }
                      *           },
                      *           {
                      *             "id": "report",
                      *             "name": "Report",
                      *             "expect": "depends",
-                     *             "reason": "it reads files of Align, which runs again"
+                     *             "reason": "it reads files of Align, which runs again",
+                     *             "items": null
                      *           }
                      *         ]
                      *       }
@@ -9519,6 +9668,14 @@ export interface operations {
     listFiles: {
         parameters: {
             query?: {
+                /** @description Only files whose names have all of these words somewhere in them. Capitals and accents do not matter. */
+                q?: string;
+                /** @description Only files that were uploaded, or that runs made. */
+                source?: components["schemas"]["FileSource"];
+                /** @description Only folders, or only files. */
+                directory?: boolean;
+                /** @description Only files with these keys. */
+                key?: string[];
                 /** @description How many to give. */
                 limit?: number;
                 /** @description Where to read on: `page.nextCursor` of the page before. */
@@ -12246,6 +12403,7 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     copyResults: {
@@ -12286,8 +12444,10 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
@@ -13055,6 +13215,50 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    where: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The id of a workflow, run, sweep or analysis, or the key of a file. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "teamId": "team_0199a1",
+                     *         "path": "/runs/run_0199a4"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Where"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

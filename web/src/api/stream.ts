@@ -1,11 +1,15 @@
 // A run's live stream: one per tab, closed while the tab is hidden, reopened
 // where it left off.
 import { useEffect, useRef, useState } from "react";
-import { raw, type Schemas } from "./client.ts";
+import type { Api, Schemas } from "./client.ts";
 import { ApiFailure, sentence } from "./failure.ts";
 import { frames } from "./sse.ts";
+import { useApi } from "./team.ts";
 
-export type RunMessage = Schemas["RunMessage"];
+export type RunMessage = Schemas["RunMessage"] & {
+  /** The offset of the log after this message. It is more than its text is long if the log has a gap. */
+  logEnd?: number;
+};
 
 export type Connection = "connecting" | "live" | "reconnecting" | "paused" | "ended" | "failed";
 
@@ -22,21 +26,26 @@ interface Options {
 }
 
 /** follow reads a run's stream until the run has ended or signal fires, and reconnects in between. */
-export async function follow(runId: string, { signal, onMessage, onConnection, wait = pause }: Options): Promise<void> {
+export async function follow(
+  api: Api,
+  runId: string,
+  { signal, onMessage, onConnection, wait = pause }: Options,
+): Promise<void> {
   let last: string | null = null;
   for (let attempt = 0; !signal.aborted; attempt++) {
     onConnection(attempt === 0 ? "connecting" : "reconnecting");
     try {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
-      const response = await raw(`/api/runs/${encodeURIComponent(runId)}/stream`, { headers, signal });
+      const response = await api.raw(`/api/runs/${encodeURIComponent(runId)}/stream`, { headers, signal });
       if (!response.body) return;
       for await (const frame of frames(response.body)) {
         attempt = 0;
         last = frame.id ?? last;
         onConnection("live");
         const message = JSON.parse(frame.data) as RunMessage;
-        onMessage(message);
+        const logEnd = Number(frame.id?.split(":")[1]);
+        onMessage(Number.isSafeInteger(logEnd) ? { ...message, logEnd } : message);
         if (message.type === "done") return onConnection("ended");
       }
     } catch (error) {
@@ -69,6 +78,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** useRunStream follows a run while the tab can be seen. It hands messages on without rendering. */
 export function useRunStream(runId: string | null, onMessage: (message: RunMessage) => void): StreamState {
   const [state, setState] = useState<StreamState>({ connection: "connecting", error: null });
+  const api = useApi();
   const visible = useVisible();
   const handler = useRef(onMessage);
   useEffect(() => {
@@ -81,14 +91,14 @@ export function useRunStream(runId: string | null, onMessage: (message: RunMessa
       return;
     }
     const stop = new AbortController();
-    void follow(runId, {
+    void follow(api, runId, {
       signal: stop.signal,
       onMessage: (message) => handler.current(message),
       onConnection: (connection, error) =>
         setState((now) => (now.connection === connection ? now : { connection, error: error ?? null })),
     });
     return () => stop.abort();
-  }, [runId, visible]);
+  }, [api, runId, visible]);
   return state;
 }
 

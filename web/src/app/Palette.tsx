@@ -1,12 +1,15 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
-import { filesQuery } from "../files/queries.ts";
+import { type ReactNode, useState } from "react";
+import { type Api, ask } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
+import { useSingleKeys } from "../page/singleKeys.ts";
+import { looks } from "../page/status.tsx";
 import { chooseTheme } from "../page/theme.ts";
-import { runsQuery } from "../runs/queries.ts";
+import { shortAgo } from "../ui/format.ts";
+import { useSettled } from "../ui/useSettled.ts";
 import { places } from "./rail.ts";
 
 const row =
@@ -15,55 +18,55 @@ const group =
   "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:text-muted";
 
 const most = 20; // rows of a kind
+const recent = 10; // of those that are there before anybody has typed
 
 const pause = 200; // ms after a letter until the server is asked
 
-/** useSettled is a value once it has not changed for a moment. */
-function useSettled(value: string): string {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), pause);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
+/** useAsked is what the server has of a kind, and the words that found it. Until it has answered, that is what earlier words found. */
+function useAsked<T>(
+  kind: string,
+  words: string,
+  enabled: boolean,
+  ask: (api: Api, signal: AbortSignal) => Promise<T[]>,
+) {
+  const queryKey = [kind, "palette", words];
+  const { data, isFetching } = useQuery({
+    queryKey,
+    queryFn: async ({ client, signal }) => ({ words, rows: await ask(apiOf(client), signal) }),
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+  return { rows: (enabled && data?.rows) || [], words: data?.words ?? words, asking: enabled && isFetching };
 }
 
-/** useFound asks the server for what the words find, once there are some: runs by everything that is known of them, steps, files and papers by name. */
+/** useFound asks the server for what the words find: runs by everything that is known of them, the others by name. Without words it is the newest workflows and runs. */
 function useFound(words: string) {
-  const enabled = words.length > 1;
+  const some = words.length > 1;
+  const q = some ? words.slice(0, 200) : "";
+  const query = some ? { q, limit: most } : { limit: recent };
   const has = (...texts: (string | null | undefined)[]) => texts.join(" ").toLowerCase().includes(words.toLowerCase());
-  const filter = { q: words.slice(0, 200) };
-  const runs = useQuery({
-    ...runsQuery(filter),
-    // With the signal, so that the answer to earlier words is no longer waited for.
-    queryFn: ({ signal }) => ask(api.GET("/api/runs", { params: { query: filter }, signal })),
-    enabled,
-    refetchInterval: false,
-  });
-  const steps = useQuery({
-    queryKey: ["steps", filter.q],
-    queryFn: ({ signal }) => ask(api.GET("/api/workflows/steps", { params: { query: filter }, signal })),
-    enabled,
-  });
-  const files = useQuery({ ...filesQuery, enabled });
-  const papers = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")), enabled });
-  return {
-    runs: enabled ? (runs.isPlaceholderData ? [] : (runs.data ?? [])).slice(0, most) : null,
-    steps: enabled ? (steps.data ?? []) : [],
-    files: enabled ? (files.data ?? []).filter((file) => has(file.name)).slice(0, most) : [],
-    papers: enabled ? (papers.data ?? []).filter((paper) => has(paper.title, paper.doi)).slice(0, most) : [],
-  };
+  const workflows = useAsked("workflows", q, true, (api, signal) =>
+    ask(api.GET("/api/workflows", { params: { query }, signal })),
+  );
+  const runs = useAsked("runs", q, true, (api, signal) => ask(api.GET("/api/runs", { params: { query }, signal })));
+  const steps = useAsked("steps", q, some, (api, signal) =>
+    ask(api.GET("/api/workflows/steps", { params: { query: { q } }, signal })),
+  );
+  const files = useAsked("files", q, some, (api, signal) => ask(api.GET("/api/files", { params: { query }, signal })));
+  const all = useAsked("analyses", "", some, (api, signal) => ask(api.GET("/api/ai/analyses", { signal })));
+  const papers = { words, rows: all.rows.filter((paper) => has(paper.title, paper.doi)).slice(0, most) };
+  const asking = [workflows, runs, steps, files, all].some((each) => each.asking);
+  return { workflows, runs, steps, files, papers, asking };
 }
 
 /** Palette goes anywhere and does anything, by typing. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
-  const client = useQueryClient();
-  const workflows = client.getQueryData<Schemas["WorkflowRow"][]>(["workflows"]) ?? [];
   const [typed, setTyped] = useState("");
-  const words = useSettled(typed.trim());
+  const words = useSettled(typed.trim(), pause);
   const found = useFound(words);
-  const runs = found.runs ?? client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
+  const singleKeys = useSingleKeys();
+  const keywords = words.length > 1 ? [typed] : []; // the server found it, by whatever
   const act = (action: () => void) => () => {
     onClose();
     action();
@@ -86,8 +89,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           className="h-12 flex-1 bg-transparent text-sm outline-none"
         />
       </div>
+      {/* Beside the list: a listbox has nothing but options in it. */}
+      <Command.Empty className="px-3 pt-6 pb-4 text-center text-sm text-muted">
+        {found.asking || typed.trim() !== words ? "Searching…" : "No results"}
+      </Command.Empty>
       <Command.List className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-sm text-muted">No results</Command.Empty>
         <Command.Group heading="Actions" className={group}>
           <Item icon={<Plus />} onSelect={act(() => void navigate({ to: "/workflows", search: { create: true } }))}>
             New workflow
@@ -110,17 +116,23 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         </Command.Group>
         <Command.Group heading="Go to" className={group}>
           {places.map(({ to, label, icon: Icon, key }) => (
-            <Item key={to} icon={<Icon />} onSelect={act(() => void navigate({ to }))} hint={`g ${key}`}>
+            <Item
+              key={to}
+              icon={<Icon />}
+              onSelect={act(() => void navigate({ to }))}
+              {...(singleKeys && { hint: `g ${key}` })}
+            >
               {label}
             </Item>
           ))}
         </Command.Group>
-        {workflows.length > 0 && (
-          <Command.Group heading="Workflows" className={group}>
-            {workflows.slice(0, 200).map((workflow) => (
+        {found.workflows.rows.length > 0 && (
+          <Command.Group key={`workflows ${found.workflows.words}`} heading="Workflows" className={group}>
+            {found.workflows.rows.map((workflow) => (
               <Command.Item
                 key={workflow.id}
-                value={`${workflow.name} ${workflow.id}`}
+                value={`workflow ${workflow.id}`}
+                keywords={[workflow.name, ...keywords]}
                 className={row}
                 onSelect={act(
                   () => void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } }),
@@ -131,28 +143,32 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             ))}
           </Command.Group>
         )}
-        {runs.length > 0 && (
-          <Command.Group key={`runs ${words}`} heading="Runs" className={group}>
-            {runs.map((run) => (
+        {found.runs.rows.length > 0 && (
+          <Command.Group key={`runs ${found.runs.words}`} heading="Runs" className={group}>
+            {found.runs.rows.map((run) => (
               <Command.Item
                 key={run.id}
                 value={`run ${run.id}`} // without its status: rows that are sorted anew lose the click that is under way
-                keywords={[run.workflowName, run.name ?? "", run.status, ...(found.runs ? [typed] : [])]} // the server found it, by whatever
+                keywords={[run.workflowName, run.name ?? "", run.status, ...keywords]}
                 className={row}
                 onSelect={act(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
               >
-                {run.name ?? run.workflowName} <span className="text-muted">· {run.status}</span>
+                <span className="min-w-0 truncate">{run.name ?? run.workflowName}</span>
+                <span className="whitespace-nowrap text-muted">
+                  {run.name && `${run.workflowName} `}#{run.number} · {looks[run.status].word.toLowerCase()} ·{" "}
+                  {shortAgo(run.createdAt)}
+                </span>
               </Command.Item>
             ))}
           </Command.Group>
         )}
-        {found.steps.length > 0 && (
-          <Command.Group key={`steps ${words}`} heading="Steps" className={group}>
-            {found.steps.map((step) => (
+        {found.steps.rows.length > 0 && (
+          <Command.Group key={`steps ${found.steps.words}`} heading="Steps" className={group}>
+            {found.steps.rows.map((step) => (
               <Command.Item
                 key={`${step.workflowId} ${step.nodeId}`}
                 value={`step ${step.workflowId} ${step.nodeId}`}
-                keywords={[typed]}
+                keywords={keywords}
                 className={row}
                 onSelect={act(
                   () =>
@@ -168,13 +184,13 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             ))}
           </Command.Group>
         )}
-        {found.files.length > 0 && (
-          <Command.Group key={`files ${words}`} heading="Files" className={group}>
-            {found.files.map((file) => (
+        {found.files.rows.length > 0 && (
+          <Command.Group key={`files ${found.files.words}`} heading="Files" className={group}>
+            {found.files.rows.map((file) => (
               <Command.Item
                 key={file.key}
                 value={`file ${file.key}`}
-                keywords={[typed]}
+                keywords={keywords}
                 className={row}
                 onSelect={act(() => void navigate({ to: "/files", search: { q: file.name } }))}
               >
@@ -183,13 +199,13 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             ))}
           </Command.Group>
         )}
-        {found.papers.length > 0 && (
-          <Command.Group key={`papers ${words}`} heading="Papers" className={group}>
-            {found.papers.map((paper) => (
+        {found.papers.rows.length > 0 && (
+          <Command.Group key={`papers ${found.papers.words}`} heading="Papers" className={group}>
+            {found.papers.rows.map((paper) => (
               <Command.Item
                 key={paper.analysisId}
                 value={`paper ${paper.analysisId}`}
-                keywords={[typed]}
+                keywords={keywords}
                 className={row}
                 onSelect={act(() => void navigate({ to: "/papers", search: { id: paper.analysisId } }))}
               >

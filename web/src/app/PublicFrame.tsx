@@ -1,7 +1,8 @@
 import { Link, Outlet } from "@tanstack/react-router";
 import { signInAddress } from "../identity/session.ts";
 import { buttonClass } from "../ui/Button.tsx";
-import { HelpLink, ThemeMenu } from "./Shell.tsx";
+import { HelpLink } from "./HelpLink.tsx";
+import { ThemeMenu } from "./ThemeMenu.tsx";
 
 /** PublicFrame is around pages that need no account. */
 export function PublicFrame() {

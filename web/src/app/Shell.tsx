@@ -1,57 +1,52 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { CircleQuestionMark, Menu as MenuIcon, Monitor, Moon, Search, Sun, WifiOff, X } from "lucide-react";
+import { Menu as MenuIcon, Search, WifiOff, X } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { isFailure } from "../api/failure.ts";
 import { NoTeamPage } from "../identity/NoTeamPage.tsx";
-import { meQuery } from "../identity/queries.ts";
+import { useArrival } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
 import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
 import { UserMenu } from "../identity/UserMenu.tsx";
 import { Bell } from "../notifications/Bell.tsx";
 import { Problem } from "../page/Problem.tsx";
-import { chooseTheme, type Theme, useTheme } from "../page/theme.ts";
-import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
+import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
-import { Menu, MenuChoice } from "../ui/Menu.tsx";
 import { useLate } from "../ui/Skeleton.tsx";
-import { Tooltip } from "../ui/Tooltip.tsx";
 import { useConnection } from "./connection.ts";
-import { helpFor } from "./help.ts";
+import { HelpLink } from "./HelpLink.tsx";
 import { PublicFrame } from "./PublicFrame.tsx";
 import { places } from "./rail.ts";
 import { useShortcuts } from "./shortcuts.ts";
+import { ThemeMenu } from "./ThemeMenu.tsx";
 
 const UploadTray = lazy(() => import("../files/UploadTray.tsx"));
 const Palette = lazy(() => import("./Palette.tsx"));
 
 /** Inside is the frame of all pages that need somebody signed in, in a team. */
 export function Inside() {
-  const me = useQuery(meQuery);
+  const { me, error, retry } = useArrival();
   useEffect(watchSession, []);
   useEffect(() => {
-    if (me.data === null) location.replace(signInAddress());
-  }, [me.data]);
-  if (isFailure(me.error, "no_team")) return <NoTeamPage />;
-  if (me.isError && me.data === undefined) {
+    if (me === null) location.replace(signInAddress());
+  }, [me]);
+  if (isFailure(error, "no_team")) return <NoTeamPage />;
+  if (error) {
     return (
       <main className="mx-auto w-full max-w-2xl px-4 py-16">
         <h1 className="mb-4">Millrace</h1>
-        <Problem error={me.error} retry={() => void me.refetch()} />
+        <Problem error={error} retry={() => void retry()} />
       </main>
     );
   }
-  if (!me.data) return <Opening />;
-  return <Shell key={me.data.team.id} />;
+  return me ? <Shell /> : <Opening />;
 }
 
 /** Either is the frame of pages for everybody: the shell for those signed in, a plain header for visitors. */
 export function Either() {
-  const me = useQuery(meQuery);
+  const { me, error } = useArrival();
   useEffect(watchSession, []);
-  if (me.isPending) return <Opening />;
-  if (!me.data) return <PublicFrame />;
-  return <Shell key={me.data.team.id} />;
+  if (me) return <Shell />;
+  return me === null || error ? <PublicFrame /> : <Opening />;
 }
 
 function Opening() {
@@ -67,12 +62,16 @@ function Shell() {
   const [palette, setPalette] = useState(false);
   const [drawer, setDrawer] = useState(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  // The editor fills the window, less what is above it.
+  const editing = useRouterState({
+    select: ({ matches }) => matches.some((match) => match.routeId === "/inside/workflows/$workflowId"),
+  });
   const navigate = useNavigate();
   useShortcuts({ openPalette: () => setPalette(true), go: (to) => void navigate({ to }) });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the drawer
   useEffect(() => setDrawer(false), [path]);
   return (
-    <div className="flex min-h-dvh flex-1 md:pl-56">
+    <div className="flex min-h-dvh flex-1 md:pl-56 print:pl-0!">
       <a
         href="#content"
         className="fixed top-2 left-2 z-70 -translate-y-16 rounded-md bg-accent px-3 py-2 text-sm text-accent-ink focus:translate-y-0"
@@ -80,8 +79,8 @@ function Shell() {
         Skip to content
       </a>
       <Rail open={drawer} onClose={() => setDrawer(false)} onPalette={() => setPalette(true)} />
-      <div className="flex min-w-0 flex-1 flex-col">
-        <header className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b bg-surface px-2 md:hidden">
+      <div className={classes("flex min-w-0 flex-1 flex-col", editing && "h-dvh")}>
+        <header className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b bg-surface px-2 md:hidden print:hidden">
           <IconButton
             label="Open menu"
             icon={<MenuIcon className="size-5" aria-hidden />}
@@ -128,7 +127,7 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
       <nav
         aria-label="Main"
         className={classes(
-          "fixed inset-y-0 left-0 z-30 w-64 flex-col border-r bg-surface md:z-10 md:flex md:w-56",
+          "fixed inset-y-0 left-0 z-30 w-64 flex-col border-r bg-surface md:z-10 md:flex md:w-56 print:hidden!",
           open ? "flex shadow-lift md:shadow-none" : "hidden",
         )}
       >
@@ -182,42 +181,6 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
         </div>
       </nav>
     </>
-  );
-}
-
-/** HelpLink leads to what the documentation says of the page that is shown. */
-export function HelpLink() {
-  const path = useRouterState({ select: (state) => state.location.pathname });
-  return (
-    <Tooltip text="Help on this page">
-      <a
-        href={helpFor(path)}
-        aria-label="Help on this page"
-        className={classes(buttonClass("quiet", "sm"), "w-8 shrink-0 px-0!")}
-      >
-        <CircleQuestionMark className="size-4" aria-hidden />
-      </a>
-    </Tooltip>
-  );
-}
-
-const themeIcons: Record<Theme, typeof Sun> = { light: Sun, dark: Moon, system: Monitor };
-
-export function ThemeMenu() {
-  const theme = useTheme();
-  const Icon = themeIcons[theme];
-  return (
-    <Menu trigger={<IconButton size="sm" label={`Theme: ${theme}`} icon={<Icon className="size-4" aria-hidden />} />}>
-      <MenuChoice
-        value={theme}
-        onChange={chooseTheme}
-        options={[
-          { value: "light", label: "Light" },
-          { value: "dark", label: "Dark" },
-          { value: "system", label: "System" },
-        ]}
-      />
-    </Menu>
   );
 }
 

@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { CurrentTeam } from "./CurrentTeam.tsx";
 import { ErrorPage, NotFoundPage } from "./ErrorPage.tsx";
 import { Either, Inside } from "./Shell.tsx";
 import { flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
@@ -7,7 +8,7 @@ import { flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
 // parameters, read here and nowhere else. internal/httpapi/system/app.go names the
 // same paths; a browser test holds the two together.
 
-const root = createRootRoute({ notFoundComponent: NotFoundPage });
+const root = createRootRoute({ component: CurrentTeam, notFoundComponent: NotFoundPage });
 const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Inside });
 const either = createRoute({ getParentRoute: () => root, id: "either", component: Either });
 
@@ -71,7 +72,7 @@ export const runsRoute = createRoute({
     ...flag(search, "mine"),
     ...flag(search, "favorites"),
   }),
-  component: lazyRouteComponent(() => import("../runs/RunsPage.tsx"), "RunsPage"),
+  component: lazyRouteComponent(() => import("../runs/list/RunsPage.tsx"), "RunsPage"),
 });
 
 export const runRoute = createRoute({
@@ -81,44 +82,45 @@ export const runRoute = createRoute({
     ...text(search, "tab"),
     ...text(search, "node"),
     ...text(search, "line"),
+    ...text(search, "byte"),
     ...text(search, "item"),
     ...text(search, "q"),
   }),
-  component: lazyRouteComponent(() => import("../runs/RunPage.tsx"), "RunPage"),
+  component: lazyRouteComponent(() => import("../runs/page/RunPage.tsx"), "RunPage"),
 });
 
 export const reportRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/$runId/report",
   validateSearch: (search) => text(search, "key"),
-  component: lazyRouteComponent(() => import("../runs/ReportPage.tsx"), "ReportPage"),
+  component: lazyRouteComponent(() => import("../runs/results/ReportPage.tsx"), "ReportPage"),
 });
 
 export const pipelinesRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/pipelines",
   validateSearch: (search) => oneOf(search, "engine", ["nextflow", "snakemake"] as const),
-  component: lazyRouteComponent(() => import("../runs/PipelinesPage.tsx"), "PipelinesPage"),
+  component: lazyRouteComponent(() => import("../runs/list/PipelinesPage.tsx"), "PipelinesPage"),
 });
 
 export const compareRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/compare",
   validateSearch: (search) => ({ ...text(search, "a"), ...text(search, "b") }),
-  component: lazyRouteComponent(() => import("../runs/ComparePage.tsx"), "ComparePage"),
+  component: lazyRouteComponent(() => import("../runs/list/ComparePage.tsx"), "ComparePage"),
 });
 
 export const sweepsRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/sweeps",
-  component: lazyRouteComponent(() => import("../runs/SweepsPage.tsx"), "SweepsPage"),
+  component: lazyRouteComponent(() => import("../runs/sweeps/SweepsPage.tsx"), "SweepsPage"),
 });
 
 export const sweepRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/sweeps/$sweepId",
   validateSearch: (search) => ({ ...text(search, "outputs"), ...text(search, "by"), ...flag(search, "down") }),
-  component: lazyRouteComponent(() => import("../runs/SweepPage.tsx"), "SweepPage"),
+  component: lazyRouteComponent(() => import("../runs/sweeps/SweepPage.tsx"), "SweepPage"),
 });
 
 export const filesRoute = createRoute({
@@ -217,7 +219,7 @@ export const launchRoute = createRoute({
     ...text(search, "parameters"),
     ...text(search, "inputs"),
   }),
-  component: lazyRouteComponent(() => import("../runs/LaunchPage.tsx"), "LaunchPage"),
+  component: lazyRouteComponent(() => import("../runs/start/LaunchPage.tsx"), "LaunchPage"),
 });
 
 export const joinRoute = createRoute({
@@ -232,12 +234,19 @@ export const resultsRoute = createRoute({
   component: lazyRouteComponent(() => import("../sharing/ResultsPage.tsx"), "ResultsPage"),
 });
 
+export const joinedRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/team/joined/$teamId",
+  component: lazyRouteComponent(() => import("../identity/JoinedPage.tsx"), "JoinedPage"),
+});
+
 export function makeRouter() {
   return createRouter({
     routeTree: root.addChildren([
       home,
       joinRoute,
       resultsRoute,
+      joinedRoute,
       either.addChildren([papersRoute]),
       inside.addChildren([
         workflowsRoute,

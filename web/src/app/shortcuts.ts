@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
-import { typing } from "../ui/typing.ts";
+import { singleKeys } from "../page/singleKeys.ts";
+import { covered, typing } from "../ui/typing.ts";
 import { places } from "./rail.ts";
 
 interface Actions {
@@ -7,7 +8,7 @@ interface Actions {
   go: (to: (typeof places)[number]["to"]) => void;
 }
 
-/** useShortcuts listens for Ctrl/Cmd-K, `?`, and `g` followed by a place's letter. */
+/** useShortcuts listens for Ctrl/Cmd-K, and for `?` and `g` followed by a place's letter unless these are turned off or covered. */
 export function useShortcuts(actions: Actions): void {
   const latest = useRef(actions);
   useEffect(() => {
@@ -22,6 +23,10 @@ export function useShortcuts(actions: Actions): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+      if (!singleKeys() || covered()) {
+        leader = 0;
+        return;
+      }
       if (event.key === "?") {
         event.preventDefault(); // or it is typed into what opens
         latest.current.openPalette();

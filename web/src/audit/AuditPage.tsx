@@ -1,6 +1,8 @@
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
+import { Link, type LinkProps } from "@tanstack/react-router";
 import { Download, ScrollText } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
@@ -35,6 +37,7 @@ const spans = { "": "Any time", "1": "Last day", "7": "Last 7 days", "30": "Last
 
 /** AuditPage is what was done in the team, by whom and from where. */
 export function AuditPage() {
+  const api = useApi();
   const whyNot = useWhyNot()("manage members") && "Only admins and owners can read the audit log.";
   const [actor, setActor] = useState<Actor | null>(null);
   const [action, setAction] = useState("");
@@ -46,7 +49,7 @@ export function AuditPage() {
     ...(since && { since }),
   };
   const entries = useInfiniteQuery({ ...auditQuery(filter), enabled: whyNot === null });
-  const download = useMutation({ mutationFn: (format: "csv" | "jsonl") => downloadAudit(filter, format) });
+  const download = useMutation({ mutationFn: (format: "csv" | "jsonl") => downloadAudit(api, filter, format) });
   return (
     <Page
       title="Audit log"
@@ -166,7 +169,7 @@ function Entries({ list, onActor }: { list: AuditEntry[]; onActor: (actor: Actor
           </Td>
           <Td className="break-all">
             {entry.action.replaceAll(/[._]/g, " ")}
-            {entry.target && <code className="ml-1.5 text-[13px] text-muted">{entry.target}</code>}
+            <Target entry={entry} />
           </Td>
           <Td className="max-md:hidden">
             {entry.address ?? "–"}
@@ -176,4 +179,46 @@ function Entries({ list, onActor }: { list: AuditEntry[]; onActor: (actor: Actor
       ))}
     </Table>
   );
+}
+
+/** Target names what something was done to, with a link to its page if it is still there. */
+function Target({ entry }: { entry: AuditEntry }) {
+  const { target, targetName } = entry;
+  if (!target) return null;
+  if (!targetName) return <code className="ml-1.5 text-[13px] text-muted">{target}</code>;
+  const page = entry.targetExists && pageOf(entry.action, target);
+  if (page)
+    return (
+      <Link className="ml-1.5 underline underline-offset-2" title={target} {...page}>
+        {targetName}
+      </Link>
+    );
+  return (
+    <span className="ml-1.5 text-muted" title={target}>
+      {targetName}
+    </span>
+  );
+}
+
+/** pageOf is the page that shows a target; null: there is none. */
+function pageOf(action: string, target: string): LinkProps | null {
+  switch (target.slice(0, target.indexOf("_") + 1)) {
+    case "wf_":
+      return { to: "/workflows/$workflowId", params: { workflowId: target } };
+    case "run_":
+      return { to: "/runs/$runId", params: { runId: target } };
+    case "swp_":
+      return { to: "/runs/sweeps/$sweepId", params: { sweepId: target } };
+    case "an_":
+      return { to: "/papers", search: { id: target } };
+    case "conn_":
+      return { to: "/connections" };
+    case "whk_":
+      return { to: "/team/webhooks" };
+    case "user_":
+      return { to: "/team" };
+    default:
+      if (action.startsWith("invitation.")) return { to: "/team" };
+      return action.startsWith("file.") ? { to: "/files", search: { preview: target } } : null;
+  }
 }

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, askPage, bare, type Schemas } from "../api/client.ts";
+import { type Api, askPage, bare, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 import { save } from "../ui/download.ts";
 
 export type AuditEntry = Schemas["AuditEntry"];
@@ -13,14 +14,16 @@ export interface AuditFilter {
 export const auditQuery = (filter: AuditFilter) =>
   infiniteQueryOptions({
     queryKey: ["audit", filter],
-    queryFn: ({ pageParam }) =>
-      askPage(api.GET("/api/audit", { params: { query: { ...filter, ...(pageParam && { cursor: pageParam }) } } })),
+    queryFn: ({ client, pageParam }) =>
+      askPage(
+        apiOf(client).GET("/api/audit", { params: { query: { ...filter, ...(pageParam && { cursor: pageParam }) } } }),
+      ),
     initialPageParam: "",
     getNextPageParam: (last) => last.next ?? undefined,
   });
 
 /** downloadAudit saves all that the filter finds. A plain link would not know which team this tab is in. */
-export async function downloadAudit(filter: AuditFilter, format: "csv" | "jsonl"): Promise<void> {
+export async function downloadAudit(api: Api, filter: AuditFilter, format: "csv" | "jsonl"): Promise<void> {
   const text = await bare(api.GET("/api/audit/export", { params: { query: { ...filter, format } }, parseAs: "text" }));
   save(`audit.${format}`, text, "text/plain");
 }

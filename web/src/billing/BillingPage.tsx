@@ -2,6 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ExternalLink, FileDown } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Unverified } from "../identity/Unverified.tsx";
 import { Answer } from "../page/Answer.tsx";
@@ -102,9 +103,10 @@ function Daily() {
 }
 
 function Packages() {
+  const api = useApi();
   const packages = useQuery(packagesQuery);
   const buy = useMutation({
-    mutationFn: startTopUp,
+    mutationFn: (packageIndex: number) => startTopUp(api, packageIndex),
     onSuccess: ({ url }) => location.assign(url),
     meta: { shown: true },
   });

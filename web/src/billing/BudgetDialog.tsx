@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { membersQuery } from "../identity/members.ts";
 import { useMe } from "../identity/queries.ts";
 import { Problem } from "../page/Problem.tsx";
@@ -15,6 +16,7 @@ const scopes = { team: "The team", user: "A person", tag: "A tag" };
 
 /** BudgetDialog sets a budget, or changes one. */
 export function BudgetDialog({ all, budget, onClose }: { all: Budget[]; budget: Budget | null; onClose: () => void }) {
+  const api = useApi();
   const me = useMe();
   const members = useQuery(membersQuery(me.team.id));
   const [scope, setScope] = useState<Budget["scope"]>(budget?.scope ?? "team");
@@ -37,7 +39,7 @@ export function BudgetDialog({ all, budget, onClose }: { all: Budget[]; budget: 
         hard,
       };
       const others = all.filter((each) => !(budget && same(each, budget)));
-      return setBudgets([...others.map(asSet), one]);
+      return setBudgets(api, [...others.map(asSet), one]);
     },
     onSuccess: (list) => {
       client.setQueryData(budgetsQuery.queryKey, list);

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
@@ -70,9 +71,10 @@ interface RowProps {
 }
 
 function Row({ budget, all, whyNot, onEdit }: RowProps) {
+  const api = useApi();
   const client = useQueryClient();
   const remove = useMutation({
-    mutationFn: () => setBudgets(all.filter((each) => !same(each, budget)).map(asSet)),
+    mutationFn: () => setBudgets(api, all.filter((each) => !same(each, budget)).map(asSet)),
     onSuccess: (list) => client.setQueryData(budgetsQuery.queryKey, list),
   });
   const name = budgetName(budget);

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { CircleCheck, LoaderCircle, X } from "lucide-react";
 import { useEffect, useState } from "react";
+import { apiOf } from "../api/team.ts";
 import { Page } from "../page/Page.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -39,8 +40,8 @@ function Waiting({ back }: { back: React.ReactNode }) {
   }, []);
   const booked = useQuery({
     queryKey: ["usage", "latest-topup"],
-    queryFn: async () => {
-      const { rows } = await pageOfUsage(20);
+    queryFn: async ({ client }) => {
+      const { rows } = await pageOfUsage(apiOf(client), 20);
       return (
         rows.find((event) => event.type === "topup" && Date.now() - Date.parse(event.createdAt) < recently) ?? null
       );

@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
+import { apiOf, useApi } from "../api/team.ts";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -25,9 +26,10 @@ const words: Record<UsageEvent["type"], string> = {
 
 /** Usage is the ledger, newest first, each run a link. */
 export function Usage() {
+  const api = useApi();
   const usage = useInfiniteQuery({
     queryKey: ["usage", "events"],
-    queryFn: ({ pageParam }) => pageOfUsage(25, pageParam),
+    queryFn: ({ client, pageParam }) => pageOfUsage(apiOf(client), 25, pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });
@@ -36,7 +38,7 @@ export function Usage() {
       const all: UsageEvent[] = [];
       let cursor: string | undefined;
       do {
-        const page = await pageOfUsage(500, cursor);
+        const page = await pageOfUsage(api, 500, cursor);
         all.push(...page.rows);
         cursor = page.next ?? undefined;
       } while (cursor);

@@ -1,19 +1,20 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { api, ask, askPage, bare, once, type Schemas } from "../api/client.ts";
+import { type Api, ask, askPage, bare, once, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 
 export type Days = 7 | 30 | 90 | 180;
 export type UsageEvent = Schemas["UsageEvent"];
 
 export const creditsQuery = queryOptions({
   queryKey: ["credits"],
-  queryFn: () => bare(api.GET("/api/billing/credits")),
+  queryFn: ({ client }) => bare(apiOf(client).GET("/api/billing/credits")),
   refetchInterval: 30_000,
 });
 
 export const usageQuery = (days: Days) =>
   queryOptions({
     queryKey: ["usage", "daily", days],
-    queryFn: () => ask(api.GET("/api/dashboard/usage", { params: { query: { days } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/dashboard/usage", { params: { query: { days } } })),
     placeholderData: keepPreviousData,
   });
 
@@ -24,35 +25,35 @@ export type Budget = Schemas["Budget"];
 export const costsQuery = (days: Days, by: Grouping) =>
   queryOptions({
     queryKey: ["usage", "groups", days, by],
-    queryFn: () => ask(api.GET("/api/dashboard/usage", { params: { query: { days, by } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/dashboard/usage", { params: { query: { days, by } } })),
     placeholderData: keepPreviousData,
   });
 
 export const budgetsQuery = queryOptions({
   queryKey: ["budgets"],
-  queryFn: () => ask(api.GET("/api/billing/budgets")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/billing/budgets")),
 });
 
-export function setBudgets(budgets: Schemas["NewBudget"][]) {
+export function setBudgets(api: Api, budgets: Schemas["NewBudget"][]) {
   return ask(api.PUT("/api/billing/budgets", { body: { budgets } }));
 }
 
-export function pageOfUsage(limit: number, cursor?: string) {
+export function pageOfUsage(api: Api, limit: number, cursor?: string) {
   return askPage(api.GET("/api/billing/usage", { params: { query: { limit, ...(cursor && { cursor }) } } }));
 }
 
 export const invoicesQuery = queryOptions({
   queryKey: ["invoices"],
-  queryFn: () => ask(api.GET("/api/billing/invoices")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/billing/invoices")),
 });
 
 export const packagesQuery = queryOptions({
   queryKey: ["packages"],
-  queryFn: () => ask(api.GET("/api/billing/topup")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/billing/topup")),
   staleTime: 5 * 60_000,
 });
 
 /** startTopUp opens a checkout; its page is somebody else's, or the sandbox. */
-export function startTopUp(packageIndex: number) {
+export function startTopUp(api: Api, packageIndex: number) {
   return ask(api.POST("/api/billing/topup", { params: { header: once() }, body: { packageIndex } }));
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Cable, Check, Plus, X } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
@@ -60,11 +61,12 @@ export function ConnectionsPage() {
 }
 
 function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | null }) {
+  const api = useApi();
   const client = useQueryClient();
   const [ending, setEnding] = useState<Connection | null>(null);
   const refresh = () => client.invalidateQueries({ queryKey: connectionsQuery.queryKey });
   const end = useMutation({
-    mutationFn: (connection: Connection) => deleteConnection(connection.id),
+    mutationFn: (connection: Connection) => deleteConnection(api, connection.id),
     onSuccess: (_, connection) => toast.ok(`${connection.name} is deleted`),
     onSettled: refresh,
   });
@@ -145,8 +147,9 @@ function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | nu
 }
 
 function TestButton({ connection, onDone }: { connection: Connection; onDone: () => void }) {
+  const api = useApi();
   const test = useMutation({
-    mutationFn: () => testConnection(connection.id),
+    mutationFn: () => testConnection(api, connection.id),
     onSuccess: (result) =>
       result.ok ? toast.ok(`${connection.name} works`) : toast.error(`${connection.name}: ${result.message}`),
     onSettled: onDone,

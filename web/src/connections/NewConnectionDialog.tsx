@@ -1,5 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -11,12 +12,13 @@ import { connectionsQuery, createConnection } from "./queries.ts";
 
 /** NewConnectionDialog keeps a connection and says how its first test went. */
 export function NewConnectionDialog({ onClose }: { onClose: () => void }) {
+  const api = useApi();
   const [name, setName] = useState("");
   const [type, setType] = useState<ConnectionType>("s3");
   const [values, setValues] = useState<Partial<Record<FieldName, string>>>({});
   const client = useQueryClient();
   const create = useMutation({
-    mutationFn: () => createConnection(filled(name, type, values)),
+    mutationFn: () => createConnection(api, filled(name, type, values)),
     onSuccess: (made) => {
       if (made.test.ok) toast.ok(`${made.name} works`);
       else toast.error(`${made.name} is kept, and does not work yet: ${made.test.message}`);

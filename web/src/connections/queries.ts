@@ -1,22 +1,23 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { type Api, ask, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 
 export type Connection = Schemas["Connection"];
 export type NewConnection = Schemas["NewConnection"];
 
 export const connectionsQuery = queryOptions({
   queryKey: ["connections"],
-  queryFn: () => ask(api.GET("/api/connections")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/connections")),
 });
 
-export function createConnection(body: NewConnection) {
+export function createConnection(api: Api, body: NewConnection) {
   return ask(api.POST("/api/connections", { body }));
 }
 
-export function testConnection(id: string) {
+export function testConnection(api: Api, id: string) {
   return ask(api.POST("/api/connections/{id}/test", { params: { path: { id } } }));
 }
 
-export function deleteConnection(id: string) {
+export function deleteConnection(api: Api, id: string) {
   return ask(api.DELETE("/api/connections/{id}", { params: { path: { id } } }));
 }

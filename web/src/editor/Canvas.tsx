@@ -4,32 +4,33 @@ import {
   Background,
   type Connection,
   ConnectionMode,
+  ControlButton,
   Controls,
   type NodeProps,
   type OnConnectEnd,
   ReactFlow,
+  useKeyPress,
   useReactFlow,
 } from "@xyflow/react";
-import { TriangleAlert } from "lucide-react";
-import { lazy, memo, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Maximize, TriangleAlert } from "lucide-react";
+import { memo, type RefObject, useCallback, useEffect, useMemo, useRef } from "react";
 import { useStore } from "zustand";
 import { FarLines } from "../graph/FarLines.tsx";
-import type { FlowEdge, FlowNode } from "../graph/flow.ts";
+import { type FlowEdge, type FlowNode, withProblems } from "../graph/flow.ts";
 import { NodeCard, NoteCard } from "../graph/NodeCard.tsx";
 import { Overview } from "../graph/Overview.tsx";
 import { card as measures } from "../graph/ports.ts";
 import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../graph/view.ts";
 import { toast } from "../ui/toast.ts";
-import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
+import { actions as table } from "./actions/actions.ts";
+import { useCanEdit, useEditor, useFindingsOf, useGraph, useSession, useShown, useWorkspace } from "./context.ts";
 import type { InsertAt } from "./Insert.tsx";
 import { add } from "./kinds.ts";
 import { Cursors } from "./People.tsx";
-import { useKeys } from "./useKeys.ts";
-
-const Insert = lazy(async () => ({ default: (await import("./Insert.tsx")).Insert }));
+import { coversOf } from "./useCanvasView.ts";
 
 const TaskNode = memo(function TaskNode({ id, data, selected }: NodeProps<FlowNode>) {
-  const problems = useProblemsOf(id);
+  const problems = useFindingsOf(data.node.id).filter((each) => !each.warning);
   const canEdit = useSession((state) => state.canEdit);
   const others = useStore(useEditor().session.presence, (state) => state.chosen.get(id));
   return (
@@ -71,40 +72,43 @@ const snap: [number, number] = [10, 10];
 const throttle = 33;
 const { width } = measures;
 
-/** Canvas is where the graph is drawn together. */
-export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => void }) {
+// Shift with a drag selects a box.
+const selectionKeys = ["Shift", "Meta", "Control"];
+
+interface CanvasProps {
+  /** The element with everything that lies over the canvas. */
+  frame: RefObject<HTMLElement | null>;
+  onInsert: (at: InsertAt) => void;
+  onOpen: () => void;
+}
+
+/** Canvas draws the graph, and lets people edit it together. */
+export function Canvas({ frame, onInsert, onOpen }: CanvasProps) {
   useOwnMeasures();
-  const { session, lock } = useEditor();
+  const { session } = useEditor();
+  const { actions } = useWorkspace();
   const graph = useGraph();
   const shown = useShown();
-  const canEdit = useSession((state) => state.canEdit) && lock === null;
+  const canEdit = useCanEdit();
   const flow = useReactFlow();
-  const [insert, setInsert] = useState<InsertAt | null>(null);
-  const frame = useRef<HTMLDivElement>(null);
-  const tell = useTell();
+  const share = useShare();
+  const panning = useKeyPress("Space");
   const level = useDetail();
   const onlyVisible = useOnlyVisible(shown.nodes.length);
-  const ready = useFirstView(shown.nodes);
+  const ready = useFirstView(shown.nodes, false, () => coversOf(frame.current));
   const limit = useMemo(() => farthest(shown.nodes), [shown.nodes]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the canvas is opened
   useEffect(() => {
     if (ready) onOpen();
   }, [ready]);
 
-  const middle = useCallback(() => {
-    const box = frame.current?.getBoundingClientRect();
-    return flow.screenToFlowPosition({
-      x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
-      y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
-    });
-  }, [flow]);
-  const openInsert = useCallback(() => setInsert({ at: middle(), from: null }), [middle]);
-  useKeys({ frame, graph, canEdit, insert: openInsert, find: onFind, middle });
+  const faulty = useStore(useEditor().problems, (state) => state.lines);
+  const edges = useMemo(() => withProblems(shown.edges, faulty), [shown.edges, faulty]);
 
   const selection = useMemo(() => shown.nodes.filter((node) => node.selected).map((node) => node.id), [shown.nodes]);
   const chosen = selection.join(" ");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the choice itself has changed
-  useEffect(() => tell({ sel: selection.slice(0, 100) }), [chosen, tell]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the selection itself has changed
+  useEffect(() => share({ sel: selection.slice(0, 100) }), [chosen, share]);
 
   const onConnectEnd: OnConnectEnd = (event, state) => {
     if (!canEdit || state.isValid || !state.fromNode || !state.fromHandle || state.toNode) return;
@@ -124,47 +128,45 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
       return;
     }
     const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
-    setInsert({
+    onInsert({
       at: { x: at.x + (type === "source" ? width / 2 : -width / 2), y: at.y },
-      from: { node: from, handle, type },
+      from: { key: from, handle, type },
     });
   };
   const drag = () => {
     const places = [...graph.dragged()].slice(0, 200);
-    tell({ drag: Object.fromEntries(places.map(([id, { x, y }]) => [id, [Math.round(x), Math.round(y)]])) });
+    share({ drag: Object.fromEntries(places.map(([key, { x, y }]) => [key, [Math.round(x), Math.round(y)]])) });
   };
   const drop = () => {
     graph.drop();
-    tell({ drag: {} }, true);
+    share({ drag: {} }, true);
   };
   return (
     <section
-      ref={frame}
       aria-label="Canvas"
       className="relative min-h-0 min-w-0 flex-1"
       onDragOver={(event) =>
         canEdit && event.dataTransfer.types.includes("application/x-millrace") && event.preventDefault()
       }
       onDrop={(event) => {
-        const key = event.dataTransfer.getData("application/x-millrace");
-        if (!key || !canEdit) return;
+        const kind = event.dataTransfer.getData("application/x-millrace");
+        if (!kind || !canEdit) return;
         event.preventDefault();
         event.stopPropagation();
-        const at = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
-        add(graph, key, at);
+        add(graph, kind, flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }));
       }}
       onPointerMove={(event) => {
         if (session.awareness) {
           const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
-          tell({ cursor: { x: Math.round(x), y: Math.round(y) } });
+          share({ cursor: { x: Math.round(x), y: Math.round(y) } });
         }
       }}
-      onPointerLeave={() => tell({ cursor: null }, true)}
+      onPointerLeave={() => share({ cursor: null }, true)}
     >
       <Detail value={level}>
         <ReactFlow
           nodes={shown.nodes}
-          edges={level === 0 ? noEdges : shown.edges}
+          edges={level === 0 ? noEdges : edges}
           nodeTypes={nodeTypes}
           onNodesChange={(changes) => graph.applyNodes(changes)}
           onEdgesChange={(changes) => graph.applyEdges(changes)}
@@ -179,12 +181,14 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
           isValidConnection={({ source, target }) => source !== target && !graph.document.reaches(target, source)}
           onDoubleClick={(event) => {
             if (!canEdit || !(event.target as Element).classList.contains("react-flow__pane")) return;
-            setInsert({ at: flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }), from: null });
+            onInsert({ at: flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }), from: null });
           }}
           connectionMode={ConnectionMode.Strict}
-          nodesDraggable={canEdit}
+          // From afar nobody sees which step they would move: dragging moves the view. So it does with Space.
+          nodesDraggable={canEdit && level > 0 && !panning}
           nodesConnectable={canEdit}
           edgesReconnectable={false}
+          multiSelectionKeyCode={selectionKeys}
           elevateNodesOnSelect
           deleteKeyCode={null}
           zoomOnDoubleClick={false}
@@ -196,33 +200,27 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
           attributionPosition="bottom-left"
           ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to select a step, arrow keys to move it." }}
         >
-          {level === 0 && <FarLines nodes={shown.nodes} edges={shown.edges} />}
+          {level === 0 && <FarLines nodes={shown.nodes} edges={edges} />}
           <Background gap={20} />
-          <Controls
-            showInteractive={false}
-            position="bottom-left"
-            className="mb-5!"
-            fitViewOptions={{ maxZoom: 1, padding: 0.15 }}
-          />
+          <Controls showInteractive={false} showFitView={false} position="bottom-left" className="mb-5!">
+            <ControlButton title={table.fit.label} aria-label={table.fit.label} onClick={() => actions.run("fit")}>
+              <Maximize className="fill-none!" aria-hidden />
+            </ControlButton>
+          </Controls>
           {shown.nodes.length > 8 && <Overview nodes={shown.nodes} colorOf={colorOf} position="bottom-right" />}
           <Cursors />
         </ReactFlow>
       </Detail>
-      {insert && (
-        <Suspense fallback={null}>
-          <Insert {...insert} onClose={() => setInsert(null)} />
-        </Suspense>
-      )}
     </section>
   );
 }
 
-type Telling = Partial<{ cursor: { x: number; y: number } | null; sel: string[]; drag: Record<string, number[]> }>;
+type Shared = Partial<{ cursor: { x: number; y: number } | null; sel: string[]; drag: Record<string, number[]> }>;
 
-/** useTell tells others what this person does, at most thirty times a second. */
-function useTell(): (fields: Telling, now?: boolean) => void {
+/** useShare shows others what this person does, at most thirty times a second. */
+function useShare(): (fields: Shared, now?: boolean) => void {
   const { session } = useEditor();
-  const waiting = useRef<Telling>({});
+  const waiting = useRef<Shared>({});
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   useEffect(
     () => () => {

@@ -14,7 +14,7 @@ interface Source {
   submodules?: boolean;
 }
 
-/** useSource is the definition's `source`, again when it changes. */
+/** useSource returns the definition's `source`, again when it changes. */
 function useSource(): Source | undefined {
   const { document } = useGraph();
   const { extra } = document.roots;
@@ -108,7 +108,7 @@ interface ConnectionChoiceProps {
   onChange: (id: string) => void;
 }
 
-/** ConnectionChoice is one of the team's connections to Git. One that is gone, or that one may not see, is shown by its id. */
+/** ConnectionChoice chooses one of the team's connections to Git. One that is deleted or not visible to this person is shown by its id. */
 function ConnectionChoice({ locked, value, onChange }: ConnectionChoiceProps) {
   const connections = useQuery({ ...connectionsQuery, enabled: !locked });
   const list = gitConnections(connections.data ?? [], value);

@@ -1,4 +1,4 @@
-import { ReactFlowProvider, useReactFlow } from "@xyflow/react";
+import { ReactFlowProvider } from "@xyflow/react";
 import {
   lazy,
   type ReactNode,
@@ -11,32 +11,60 @@ import {
   useSyncExternalStore,
 } from "react";
 import { useStore } from "zustand";
+import { useApi } from "../api/team.ts";
+import type { Finding } from "../definition/problems.ts";
 import { classes } from "../ui/classes.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { Skeleton, useLate } from "../ui/Skeleton.tsx";
 import { TabPanel, Tabs } from "../ui/Tabs.tsx";
+import { newActions, type Target } from "./actions/actions.ts";
+import { useActionKeys } from "./actions/useActionKeys.ts";
 import { Canvas } from "./Canvas.tsx";
-import { Editing, useChosen, useEditor, useGraph, useSession, useShown } from "./context.ts";
+import {
+  Editing,
+  newSoughtField,
+  useCanEdit,
+  useChosen,
+  useEditor,
+  useGraph,
+  useSession,
+  useShown,
+  Working,
+} from "./context.ts";
 import { HistoryPanel } from "./HistoryPanel.tsx";
+import type { InsertAt } from "./Insert.tsx";
 import { Inspector } from "./Inspector.tsx";
 import { Palette } from "./Palette.tsx";
 import { ProblemsPanel } from "./ProblemsPanel.tsx";
-import { newProblems, watchProblems } from "./problems.ts";
+import { newProblems, pollProblems, showFindings } from "./problems.ts";
 import { SaveState } from "./SaveState.tsx";
 import type { Session } from "./session.ts";
 import { Toolbar } from "./Toolbar.tsx";
-import { useNode } from "./useRoot.ts";
+import { useCanvasView, useFocusOnceDrawn } from "./useCanvasView.ts";
+import { useNode } from "./useDocument.ts";
 import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
 const SourcePanel = lazy(() => import("./SourcePanel.tsx"));
 const Find = lazy(async () => ({ default: (await import("./Insert.tsx")).Find }));
+const Insert = lazy(async () => ({ default: (await import("./Insert.tsx")).Insert }));
+const LeftoverDialog = lazy(async () => ({ default: (await import("./LeftoverDialog.tsx")).LeftoverDialog }));
+const ShortcutsDialog = lazy(async () => ({
+  default: (await import("./actions/ShortcutsDialog.tsx")).ShortcutsDialog,
+}));
 
-/** fetchAhead has the parts of the editor at hand that are shown later: the server may be away by then. */
+/** fetchAhead loads the parts of the editor that are shown later: the server may be away by then. */
 const fetchAhead = () =>
-  void Promise.allSettled([import("./CommandEditor.tsx"), import("./SourcePanel.tsx"), import("./Insert.tsx")]);
+  void Promise.allSettled([
+    import("./CommandEditor.tsx"),
+    import("./SourcePanel.tsx"),
+    import("./Insert.tsx"),
+    import("./LeftoverDialog.tsx"),
+    import("./actions/ShortcutsDialog.tsx"),
+  ]);
 
 export type Panel = "step" | "workflow" | "problems" | "history" | "source";
 
+/** View is what the address says: the id of the selected step, and the panel. */
 export interface View {
   node: string | null;
   panel: Panel | null;
@@ -51,15 +79,39 @@ interface EditorProps {
   banner?: ReactNode;
   view: View;
   onView: (change: Partial<View>) => void;
-  /** Without a workflow id, what members alone may ask is left out. */
+  /** Without a workflow id, what only members may ask is left out. */
   workflowId: string | null;
 }
 
-/** Editor is the frame around the canvas: the bar, the panel beside it, and what everybody in it shares. */
-export function Editor(props: EditorProps) {
+/** Editor is the canvas with the bar above it and the panel beside it. */
+export function Editor({ session, name, title, actions, banner, view, onView, workflowId }: EditorProps) {
+  const ready = useStore(session.state, (state) => state.ready);
+  useEffect(() => {
+    if (ready) fetchAhead();
+  }, [ready]);
+  const small = useNarrow();
+  useEffect(() => session.setLock(small ? "View only on small screens." : null), [session, small]);
+  const problems = useProblems(session, workflowId !== null);
+  const context = useMemo(() => ({ session, problems }), [session, problems]);
   return (
     <ReactFlowProvider>
-      <Inner {...props} />
+      <Editing value={context}>
+        <div className="flex h-[calc(100dvh-3.25rem)] min-h-0 flex-col md:h-dvh">
+          {banner}
+          <header className="flex flex-wrap items-center gap-x-3 gap-y-1.5 border-b bg-surface px-3 py-2 md:px-4">
+            <div className="flex min-w-0 flex-1 items-center gap-3">
+              {title}
+              <SaveState />
+            </div>
+            <div className="flex items-center gap-2">{actions}</div>
+          </header>
+          {!ready ? (
+            <Opening />
+          ) : (
+            <Workspace view={view} onView={onView} name={name} workflowId={workflowId} small={small} />
+          )}
+        </div>
+      </Editing>
     </ReactFlowProvider>
   );
 }
@@ -76,54 +128,20 @@ function useNarrow(): boolean {
   );
 }
 
-function Inner({ session, name, title, actions, banner, view, onView, workflowId }: EditorProps) {
-  const flow = useReactFlow();
-  const graph = useStore(session.state, (state) => state.graph);
-  const ready = useStore(session.state, (state) => state.ready);
-  useEffect(() => {
-    if (ready) fetchAhead();
-  }, [ready]);
+/** useProblems keeps what is wrong with the definition. A live room says it; otherwise members ask. */
+function useProblems(session: Session, mayAsk: boolean) {
+  const api = useApi();
   const problems = useMemo(newProblems, []);
-  const small = useNarrow();
-  const lock = small ? "View only on small screens." : null;
+  const graph = useStore(session.state, (state) => state.graph);
+  const findings = useStore(session.state, (state) => state.findings);
+  const polls = useStore(session.state, (state) => state.ready && !state.live) && mayAsk;
   useEffect(() => {
-    graph.document.editable = session.state.getState().canEdit && lock === null;
-  });
+    if (findings) showFindings(problems, findings, graph.document);
+  }, [problems, findings, graph]);
   useEffect(() => {
-    if (ready && workflowId) return watchProblems(graph.document, problems);
-  }, [ready, workflowId, graph, problems]);
-  // A guest may not ask, but is told.
-  const told = useStore(session.state, (state) => state.problems);
-  useEffect(() => {
-    if (told && !workflowId) problems.setState({ list: told.map((each) => ({ ...each, node: null })) });
-  }, [told, workflowId, problems]);
-  const show = useCallback(
-    (id: string) => {
-      graph.select([id]);
-      void flow.fitView({ nodes: [{ id }], maxZoom: 1, padding: 0.6, duration: 300 });
-    },
-    [graph, flow],
-  );
-  const context = useMemo(() => ({ session, problems, lock, show }), [session, problems, lock, show]);
-  return (
-    <Editing value={context}>
-      <div className="flex h-[calc(100dvh-3.25rem)] min-h-0 flex-col md:h-dvh">
-        {banner}
-        <header className="flex flex-wrap items-center gap-x-3 gap-y-1.5 border-b bg-surface px-3 py-2 md:px-4">
-          <div className="flex min-w-0 flex-1 items-center gap-3">
-            {title}
-            <SaveState />
-          </div>
-          <div className="flex items-center gap-2">{actions}</div>
-        </header>
-        {!ready ? (
-          <Opening />
-        ) : (
-          <Workspace view={view} onView={onView} name={name} workflowId={workflowId} small={small} />
-        )}
-      </div>
-    </Editing>
-  );
+    if (polls) return pollProblems(api, graph.document, problems);
+  }, [api, polls, graph, problems]);
+  return problems;
 }
 
 function Opening() {
@@ -139,15 +157,19 @@ interface WorkspaceProps extends Pick<EditorProps, "view" | "onView" | "name" | 
   small: boolean;
 }
 
+type Part = "insert" | "find" | "shortcuts" | null;
+
 function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const graph = useGraph();
-  const { lock, show } = useEditor();
-  const chosen = useChosen();
+  const { session } = useEditor();
   const empty = useShown().nodes.length === 0;
   const mayEdit = useSession((state) => state.canEdit);
-  const canEdit = mayEdit && lock === null;
+  const lock = useSession((state) => state.lock);
+  const leftover = useSession((state) => state.leftover);
+  const canEdit = useCanEdit();
   const [palette, setPalette] = useState(empty && canEdit);
-  const [finding, setFinding] = useState(false);
+  const [part, setPart] = useState<Part>(null);
+  const [insertAt, setInsertAt] = useState<InsertAt | null>(null);
   const [open, setOpen] = useState(!small);
   const was = useRef(small);
   useEffect(() => {
@@ -155,50 +177,116 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
     was.current = small;
     setOpen(!small);
   }, [small]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when another step is chosen
-  useEffect(() => {
-    if (chosen !== view.node) onView({ node: chosen, ...(chosen && view.panel !== "step" && { panel: "step" }) });
-  }, [chosen]);
-  return (
-    <div className="relative flex min-h-0 flex-1">
-      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-        {lock && mayEdit && <p className="border-b bg-info-soft px-3 py-1 text-center text-[13px]">{lock}</p>}
-        <div className="relative flex min-h-0 flex-1 flex-col">
-          <Toolbar
-            canEdit={canEdit}
-            onAdd={() => setPalette(!palette)}
-            onFind={() => setFinding(true)}
-            onPanel={() => setOpen(!open)}
-            open={open}
-          />
-          {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
-          <Canvas
-            onFind={() => setFinding(true)}
-            // The address names the chosen step, and leads to it.
-            onOpen={() => {
-              if (view.node && graph.document.roots.nodes.has(view.node)) show(view.node);
-            }}
-          />
-        </div>
-      </div>
-      {open && (
-        <aside
-          aria-label="Details"
-          className={classes(
-            "flex min-h-0 flex-col border-l bg-surface",
-            small ? "absolute inset-y-0 right-0 z-20 w-[min(24rem,92vw)] shadow-lift" : "w-96 shrink-0",
-          )}
-        >
-          <Side view={view} onView={onView} name={name} workflowId={workflowId} chosen={chosen} />
-        </aside>
-      )}
-      {finding && (
-        <Suspense fallback={null}>
-          <Find onClose={() => setFinding(false)} />
-        </Suspense>
-      )}
-    </div>
+
+  const frame = useRef<HTMLDivElement>(null);
+  const canvas = useCanvasView(frame, graph);
+  const focus = useFocusOnceDrawn(canvas.focus);
+  const target: Target = {
+    graph,
+    canEdit,
+    view: canvas,
+    open: (which) => {
+      if (which === "palette") setPalette(!palette);
+      else if (which === "panel") setOpen(!open);
+      else {
+        if (which === "insert") setInsertAt({ at: canvas.middle(), from: null });
+        setPart(which);
+      }
+    },
+  };
+  const latest = useRef({ target, onView });
+  latest.current = { target, onView };
+  const actions = useMemo(() => newActions(() => latest.current.target), []);
+  useActionKeys(actions);
+  const show = useCallback(
+    (key: string) => {
+      graph.select([key]);
+      canvas.fit([key]);
+    },
+    [graph, canvas],
   );
+  const sought = useMemo(newSoughtField, []);
+  const goTo = useCallback(
+    (finding: Finding) => {
+      const key = finding.node === null ? null : graph.document.keyOf(finding.node);
+      if (key) show(key);
+      latest.current.onView({ panel: key ? "step" : "workflow" });
+      sought.setState({ finding });
+    },
+    [graph, show, sought],
+  );
+  const context = useMemo(() => ({ actions, show, goTo, sought }), [actions, show, goTo, sought]);
+  const chosen = useAddress(view, onView);
+
+  const close = () => setPart(null);
+  return (
+    <Working value={context}>
+      <div className="relative flex min-h-0 flex-1">
+        <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+          {lock && mayEdit && <p className="border-b bg-info-soft px-3 py-1 text-center text-[13px]">{lock}</p>}
+          <div ref={frame} className="relative flex min-h-0 flex-1 flex-col">
+            <Toolbar panel={open} />
+            {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
+            <Canvas
+              frame={frame}
+              onInsert={(at) => {
+                setInsertAt(at);
+                setPart("insert");
+              }}
+              // The address names the selected step, and leads to it.
+              onOpen={() => {
+                const key = view.node && graph.document.keyOf(view.node);
+                if (key) show(key);
+              }}
+            />
+          </div>
+        </div>
+        {open && (
+          <aside
+            aria-label="Details"
+            className={classes(
+              "flex min-h-0 flex-col border-l bg-surface",
+              small ? "absolute inset-y-0 right-0 z-20 w-[min(24rem,92vw)] shadow-lift" : "w-96 shrink-0",
+            )}
+          >
+            <Side view={view} onView={onView} name={name} workflowId={workflowId} chosen={chosen} />
+          </aside>
+        )}
+        <Suspense fallback={null}>
+          {part === "find" && <Find onClose={close} />}
+          {part === "shortcuts" && <ShortcutsDialog onClose={close} />}
+          {part === "insert" && insertAt && (
+            <Insert
+              {...insertAt}
+              onClose={(key) => {
+                close();
+                if (!key) return;
+                canvas.reveal([key]);
+                focus(key);
+              }}
+            />
+          )}
+          {leftover && <LeftoverDialog leftover={leftover} onClose={() => session.dismissLeftover()} />}
+        </Suspense>
+      </div>
+    </Working>
+  );
+}
+
+/** useAddress keeps the id of the selected step in the address. It returns the step's key. */
+function useAddress(view: View, onView: (change: Partial<View>) => void): string | null {
+  const graph = useGraph();
+  const chosen = useChosen();
+  const id = useNode(chosen)?.id ?? null;
+  const before = useRef(chosen);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when another step is selected, or its id has changed
+  useEffect(() => {
+    const moved = before.current !== chosen;
+    before.current = chosen;
+    if (!moved && chosen === null) return; // the step of the address is not selected yet
+    if (id !== view.node) onView({ node: id, ...(moved && chosen && view.panel !== "step" && { panel: "step" }) });
+  }, [chosen, id, graph]);
+  return chosen;
 }
 
 function Side({
@@ -210,7 +298,7 @@ function Side({
 }: Pick<EditorProps, "view" | "onView" | "name" | "workflowId"> & { chosen: string | null }) {
   const { problems } = useEditor();
   const node = useNode(chosen);
-  const count = useStore(problems, (state) => state.list?.length ?? 0);
+  const count = useStore(problems, (state) => state.list?.filter((each) => !each.warning).length ?? 0);
   const panel: Panel = view.panel === "step" || !view.panel ? (node ? "step" : (view.panel ?? "workflow")) : view.panel;
   const tabs: { value: Panel; label: ReactNode }[] = [
     { value: "step", label: "Step" },
@@ -227,10 +315,11 @@ function Side({
       tabs={tabs}
       className="flex min-h-0 flex-1 flex-col [&>[role=tablist]]:px-2 [&>[role=tablist]>button]:px-2"
     >
-      <div className="min-h-0 flex-1 overflow-y-auto p-4">
+      {/* Another step, or another panel, starts at its top. */}
+      <div key={`${panel} ${panel === "step" ? chosen : ""}`} className="min-h-0 flex-1 overflow-y-auto p-4">
         <TabPanel value="step">
-          {node ? (
-            <Inspector key={node.id} node={node} workflowId={workflowId} />
+          {node && chosen ? (
+            <Inspector stepKey={chosen} node={node} workflowId={workflowId} />
           ) : (
             <p className="text-sm text-muted">Select a step on the canvas.</p>
           )}
@@ -256,7 +345,7 @@ function Side({
   );
 }
 
-/** Ended is what remains when one may not go on. */
+/** Ended tells why somebody cannot go on. */
 export function Ended({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className="mx-auto w-full max-w-xl px-4 py-16">

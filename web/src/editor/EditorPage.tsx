@@ -1,33 +1,34 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { ChevronRight, Play, Share2 } from "lucide-react";
+import { ChevronRight, Share2 } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { useStore } from "zustand";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
 import { failureOf } from "../api/failure.ts";
+import { useApi } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { useTitle } from "../page/Page.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { type Workflow, workflowQuery } from "../workflows/queries.ts";
-import { useEditor } from "./context.ts";
 import { Editor, Ended, type Panel } from "./Editor.tsx";
 import { DraftInput } from "./fields.tsx";
 import { People } from "./People.tsx";
+import { cannotRun, RunButton } from "./RunButton.tsx";
 import { SaveTrouble } from "./SaveState.tsx";
 import { Session } from "./session.ts";
 import { LeftEdits, LostEdits } from "./UnsavedEdits.tsx";
 
-const RunDialog = lazy(async () => ({ default: (await import("../runs/RunDialog.tsx")).RunDialog }));
-const RunFromHere = lazy(async () => ({ default: (await import("../runs/Retry.tsx")).RunFromHere }));
+const RunDialog = lazy(async () => ({ default: (await import("../runs/start/RunDialog.tsx")).RunDialog }));
+const RunFromHere = lazy(async () => ({ default: (await import("../runs/page/Retry.tsx")).RunFromHere }));
 const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
 
 const FollowsGit = lazy(() => import("./FollowsGit.tsx"));
 
 const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
 
-/** EditorPage is the canvas of one workflow. It takes the whole width and height beside the rail. */
+/** EditorPage edits one workflow. It takes the whole width and height beside the rail. */
 export function EditorPage() {
   const { workflowId } = useParams({ from: "/inside/workflows/$workflowId" });
   const workflow = useQuery(workflowQuery(workflowId));
@@ -38,15 +39,16 @@ export function EditorPage() {
           <LostEdits workflow={{ id: workflowId, name: workflowId }} />
         </div>
       )}
-      <Answer query={workflow} loading={<div className="flex-1" />}>
+      <Answer query={workflow} id={workflowId} loading={<div className="flex-1" />}>
         {(found) => <Open key={workflowId} workflow={found} />}
       </Answer>
     </>
   );
 }
 
-/** useOpen makes a session that lasts as long as the page. */
+/** useOpen opens a session that lasts as long as the page. */
 function useOpen(workflowId: string, follows: boolean): Session | null {
+  const api = useApi();
   const me = useMe();
   const mayEdit = useWhyNot()("edit workflows") === null && !follows;
   const [session, setSession] = useState<Session | null>(null);
@@ -81,14 +83,14 @@ function useOpen(workflowId: string, follows: boolean): Session | null {
       removeEventListener("beforeunload", leaving);
       made.destroy();
     };
-  }, [workflowId, mayEdit, name, id]);
+  }, [api, workflowId, mayEdit, name, id]);
   return session;
 }
 
-/** useWaysOut has the pages at hand that one leaves the editor for: the server may be away by then. */
+/** useWaysOut loads the pages that people leave the editor for: the server may be away by then. */
 function useWaysOut(): void {
   useEffect(() => {
-    void Promise.allSettled([import("../runs/RunsPage.tsx"), import("../workflows/WorkflowsPage.tsx")]);
+    void Promise.allSettled([import("../runs/list/RunsPage.tsx"), import("../workflows/WorkflowsPage.tsx")]);
   }, []);
 }
 
@@ -121,6 +123,7 @@ function Living(props: {
 }) {
   const { session, workflow, search, set, panel } = props;
   const ending = useStore(session.state, (state) => state.ending);
+  const notAllowed = useWhyNot()("start runs");
   if (ending) {
     return (
       <Ended title={ending === "deleted" ? "This workflow was deleted" : "The editor was closed"}>
@@ -128,6 +131,8 @@ function Living(props: {
           {ending === "deleted" && "Its runs are still listed."}
           {ending === "revoked" && "You no longer have access. Ask a team admin."}
           {ending === "too-large" && "The workflow is too large to edit together. Reload the page."}
+          {ending === "storage-full" &&
+            "The team's storage is full. Delete files, runs or workflows, or change to a larger plan."}
           {ending === "broken" && "Something unexpected happened. Reload the page; saved changes are kept."}
         </p>
         <Link to="/workflows" className={buttonClass("secondary", "sm")}>
@@ -163,10 +168,10 @@ function Living(props: {
           <ShareButton onClick={() => set({ share: true })} />
           {search.from && (
             <Suspense fallback={null}>
-              <RunFromHere runId={search.from} flush={() => session.flush()} />
+              <RunFromHere runId={search.from} flush={() => session.flush().catch(cannotRun)} />
             </Suspense>
           )}
-          <RunButton onClick={() => set({ run: true })} />
+          <RunButton notAllowed={notAllowed} onRun={() => set({ run: true })} />
           <Suspense fallback={null}>
             {search.run && (
               <RunDialog workflowId={workflow.id} open onOpenChange={(open) => set({ run: open || undefined })} />
@@ -187,6 +192,7 @@ function Living(props: {
 }
 
 function Title({ workflow }: { workflow: Workflow }) {
+  const api = useApi();
   const client = useQueryClient();
   const locked = useWhyNot()("edit workflows") !== null;
   const rename = useMutation({
@@ -227,31 +233,6 @@ function ShareButton({ onClick }: { onClick: () => void }) {
       onClick={onClick}
     >
       <span className="max-sm:sr-only">Share</span>
-    </Button>
-  );
-}
-
-function RunButton({ onClick }: { onClick: () => void }) {
-  const { session, problems } = useEditor();
-  const list = useStore(problems, (state) => state.list);
-  const [busy, setBusy] = useState(false);
-  const notAllowed = useWhyNot()("start runs");
-  const inTheWay = list && list.length > 0 ? `${list[0]?.message} (${list.length} in all, see Problems)` : null;
-  return (
-    <Button
-      size="sm"
-      look="primary"
-      busy={busy}
-      icon={<Play className="size-4" aria-hidden />}
-      disabledReason={notAllowed ?? inTheWay}
-      onClick={async () => {
-        setBusy(true);
-        await session.flush();
-        setBusy(false);
-        onClick();
-      }}
-    >
-      Run
     </Button>
   );
 }

@@ -1,9 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { GitBranch, RefreshCw, Unlink } from "lucide-react";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { ask, type Schemas } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
-import { behindText, commitUrl } from "../runs/commit.ts";
+import { behindText, commitUrl } from "../runs/page/commit.ts";
 import { Button } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { Notice } from "../ui/Notice.tsx";
@@ -13,13 +14,14 @@ import { type Workflow, workflowQuery } from "../workflows/queries.ts";
 
 /** FollowsGit says which repository a workflow follows, brings what is new there, and ends it. */
 export default function FollowsGit({ workflow, git }: { workflow: Workflow; git: Schemas["FollowedGit"] }) {
+  const api = useApi();
   const client = useQueryClient();
   const locked = useWhyNot()("edit workflows");
   const [detaching, setDetaching] = useState(false);
   const params = { path: { id: workflow.id } };
   const { data: status } = useQuery({
     queryKey: ["source", workflow.id],
-    queryFn: () => ask(api.GET("/api/workflows/{id}/source", { params })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/workflows/{id}/source", { params })),
     retry: false,
   });
   const fresh = (now: Workflow) => {

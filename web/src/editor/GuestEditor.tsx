@@ -1,14 +1,15 @@
-import { Eye, PencilLine, Play } from "lucide-react";
+import { Eye, PencilLine } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useStore } from "zustand";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { ask, type Schemas } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { useTitle } from "../page/Page.tsx";
-import { RunDialog } from "../runs/RunDialog.tsx";
-import { Button } from "../ui/Button.tsx";
+import { RunDialog } from "../runs/start/RunDialog.tsx";
 import { useGraph } from "./context.ts";
 import { Editor, Ended, type View } from "./Editor.tsx";
 import type { Pass } from "./live.ts";
 import { People } from "./People.tsx";
+import { RunButton } from "./RunButton.tsx";
 import { Session } from "./session.ts";
 import { LeftEdits } from "./UnsavedEdits.tsx";
 
@@ -18,8 +19,9 @@ function passOf({ roomToken, room, collabUrl, role, expiresAt }: Joined): Pass {
   return { token: roomToken, room, collabUrl, role, expiresAt };
 }
 
-/** GuestEditor is the canvas for somebody who came by a share link; sharing/JoinPage has joined already. */
+/** GuestEditor is the editor for somebody who came by a share link; sharing/JoinPage has joined already. */
 export default function GuestEditor({ join }: { join: Joined }) {
+  const api = useApi();
   const [session, setSession] = useState<Session | null>(null);
   useTitle(join.workflow.name);
   useEffect(() => {
@@ -29,7 +31,7 @@ export default function GuestEditor({ join }: { join: Joined }) {
       mayEdit: join.role === "editor",
       user: { name: join.guest.name },
       place: `guest ${join.room}`,
-      // The link opens the door again when the pass has run out; the same browser stays the same guest.
+      // Joining again renews an expired pass; the same browser stays the same guest.
       pass: async () => {
         const joined = first ?? (await ask(api.POST("/api/collab/join", { body: { invite, name: join.guest.name } })));
         first = null;
@@ -39,7 +41,7 @@ export default function GuestEditor({ join }: { join: Joined }) {
     });
     setSession(made);
     return () => made.destroy();
-  }, [join]);
+  }, [api, join]);
   return session && <Living session={session} join={join} />;
 }
 
@@ -85,18 +87,9 @@ function Living({ session, join }: { session: Session; join: Joined }) {
         actions={
           <>
             <People />
-            {editor && join.runToken && (
-              <Button
-                size="sm"
-                look="primary"
-                icon={<Play className="size-4" aria-hidden />}
-                onClick={() => setRunning(true)}
-              >
-                Run
-              </Button>
-            )}
+            {editor && join.runToken && <RunButton notAllowed={null} onRun={() => setRunning(true)} />}
             {running && join.runToken && (
-              <GuestRun token={join.runToken} workflowId={join.workflow.id} onClose={() => setRunning(false)} />
+              <GuestRun token={join.runToken} join={join} onClose={() => setRunning(false)} />
             )}
           </>
         }
@@ -105,14 +98,17 @@ function Living({ session, join }: { session: Session; join: Joined }) {
   );
 }
 
-function GuestRun({ token, workflowId, onClose }: { token: string; workflowId: string; onClose: () => void }) {
+// What a guest learns of the sizes where the server does not say: nothing is known to be missing.
+const anySize: Schemas["RunSizes"] = { capacities: [], gpu: true };
+
+function GuestRun({ token, join, onClose }: { token: string; join: Joined; onClose: () => void }) {
   const { document } = useGraph();
   return (
     <RunDialog
-      workflowId={workflowId}
+      workflowId={join.workflow.id}
       open
       onOpenChange={(open) => !open && onClose()}
-      guest={{ token, definition: document.definition() }}
+      guest={{ token, definition: document.definition(), sizes: join.runSizes ?? anySize }}
     />
   );
 }

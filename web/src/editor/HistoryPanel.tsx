@@ -1,21 +1,23 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { DiffView } from "../graph/DiffView.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
-import { useEditor, useGraph, useSession } from "./context.ts";
+import { useCanEdit, useEditor, useGraph, useSession } from "./context.ts";
 
-/** HistoryPanel is every version that was kept, what has changed since, and the way back. */
+/** HistoryPanel lists the versions that were kept, shows what has changed since, and restores one. */
 export function HistoryPanel({ workflowId }: { workflowId: string }) {
   const [chosen, setChosen] = useState<number | null>(null);
   const revisions = useQuery({
     queryKey: ["revisions", workflowId],
-    queryFn: () => ask(api.GET("/api/workflows/{id}/revisions", { params: { path: { id: workflowId } } })),
+    queryFn: ({ client }) =>
+      ask(apiOf(client).GET("/api/workflows/{id}/revisions", { params: { path: { id: workflowId } } })),
     staleTime: 0,
   });
   return (
@@ -52,14 +54,16 @@ export function HistoryPanel({ workflowId }: { workflowId: string }) {
 }
 
 function Revision({ workflowId, number, onClose }: { workflowId: string; number: number; onClose: () => void }) {
-  const { session, lock } = useEditor();
+  const api = useApi();
+  const { session } = useEditor();
   const graph = useGraph();
-  const locked = !useSession((state) => state.canEdit) || lock !== null;
+  const lock = useSession((state) => state.lock);
+  const locked = !useCanEdit();
   const client = useQueryClient();
   const path = { id: workflowId, n: number };
   const revision = useQuery({
     queryKey: ["revision", workflowId, number],
-    queryFn: () => ask(api.GET("/api/workflows/{id}/revisions/{n}", { params: { path } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/workflows/{id}/revisions/{n}", { params: { path } })),
     staleTime: Number.POSITIVE_INFINITY,
   });
   const restore = useMutation({

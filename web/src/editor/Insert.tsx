@@ -1,38 +1,32 @@
 import { Command } from "cmdk";
-import { card } from "../graph/ports.ts";
 import { Dialog } from "../ui/Dialog.tsx";
-import { useEditor, useGraph } from "./context.ts";
-import { freePlace, type Kind, kinds } from "./kinds.ts";
+import { useGraph, useWorkspace } from "./context.ts";
+import type { End } from "./document.ts";
+import { addStep, type Kind, kinds } from "./kinds.ts";
 
 export interface InsertAt {
   at: { x: number; y: number };
-  /** The end of a line that was dropped on the empty canvas. */
-  from: { node: string; handle: string | null; type: "source" | "target" } | null;
+  /** The end of an edge that was dropped on the empty canvas. */
+  from: End | null;
 }
 
-/** Insert puts a step on the canvas, already joined with the line that it was drawn from. */
-export function Insert({ at, from, onClose }: InsertAt & { onClose: () => void }) {
+/** Insert adds a step by its name, connected with the edge that it was drawn from. */
+export function Insert({ at, from, onClose }: InsertAt & { onClose: (added?: string) => void }) {
   const graph = useGraph();
   const { document } = graph;
-  const add = (node: Kind["node"]) => {
-    const { x, y } = freePlace(graph.now().nodes, { x: at.x - card.width / 2, y: at.y - 30 });
-    const placed = { ...node, position: { x: Math.round(x), y: Math.round(y) } };
-    const id = from ? document.addAfter(placed as Kind["node"], from) : document.addNode(placed as Kind["node"]);
-    onClose();
-    if (id) graph.select([id]);
-  };
+  const add = (kind: Pick<Kind, "node" | "over">) => onClose(addStep(graph, kind, at, from));
   const steps = document
     .definition()
     .nodes?.filter((node) => node.type !== "note")
     .slice(0, 200);
   return (
-    <Searching title={from ? "Insert the next step" : "Add a step"} onClose={onClose}>
+    <Searching title={from ? "Insert the next step" : "Add a step"} onClose={() => onClose()}>
       <Command.Group heading="New" className={groupClass}>
         {kinds.map((kind) => (
           <Command.Item
             key={kind.key}
             value={`${kind.name} ${kind.words}`}
-            onSelect={() => add(kind.node)}
+            onSelect={() => add(kind)}
             className={itemClass}
           >
             <kind.icon className="size-4.5 text-muted" aria-hidden />
@@ -47,7 +41,7 @@ export function Insert({ at, from, onClose }: InsertAt & { onClose: () => void }
             <Command.Item
               key={id}
               value={`${node.name ?? ""} ${id} copy`}
-              onSelect={() => add(node as Kind["node"])}
+              onSelect={() => add({ node: node as Kind["node"] })}
               className={itemClass}
             >
               {node.name || id}
@@ -62,20 +56,20 @@ export function Insert({ at, from, onClose }: InsertAt & { onClose: () => void }
 /** Find goes to a step by its name. */
 export function Find({ onClose }: { onClose: () => void }) {
   const graph = useGraph();
-  const { show } = useEditor();
+  const { show } = useWorkspace();
   return (
     <Searching title="Find a step" onClose={onClose}>
-      {graph.now().nodes.map(({ id, data: { node } }) => (
+      {graph.now().nodes.map(({ id: key, data: { node } }) => (
         <Command.Item
-          key={id}
-          value={`${node.name ?? ""} ${id} ${(node.text ?? "").slice(0, 80)}`}
+          key={key}
+          value={`${node.name ?? ""} ${node.id} ${(node.text ?? "").slice(0, 80)}`}
           onSelect={() => {
             onClose();
-            show(id);
+            show(key);
           }}
           className={itemClass}
         >
-          {node.name || node.text?.slice(0, 60) || id}
+          {node.name || node.text?.slice(0, 60) || node.id}
           <span className="ml-auto truncate text-[13px] text-muted">{node.image ?? node.interpreter ?? node.type}</span>
         </Command.Item>
       ))}

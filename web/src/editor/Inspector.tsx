@@ -1,15 +1,17 @@
-import { Copy, Maximize2, Trash2 } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
-import type { GraphNode } from "../graph/model.ts";
+import { Maximize2 } from "lucide-react";
+import { lazy, Suspense, useEffect, useId, useState } from "react";
+import { expressionNames, stepsBefore } from "../definition/completion.ts";
+import type { GraphNode } from "../definition/model.ts";
+import { freeName } from "../definition/names.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Checkbox, Field, Select } from "../ui/Field.tsx";
-import { Notice } from "../ui/Notice.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
-import { useEditor, useGraph, useProblemsOf, useSession } from "./context.ts";
+import { type Action, type ActionName, actions as table, whyNot } from "./actions/actions.ts";
+import { useCanEdit, useEditor, useFindingsOf, useGraph, useWorkspace } from "./context.ts";
 import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
-import { freeName, stepsBefore } from "./graph.ts";
+import { Marked, WithFindings } from "./Marked.tsx";
 import { NodePackages } from "./NodePackages.tsx";
 import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
@@ -17,104 +19,133 @@ import { PortsEditor } from "./PortsEditor.tsx";
 const CommandEditor = lazy(() => import("./CommandEditor.tsx"));
 // Without the server no step can be tested, and everything else must still be editable.
 const TestStep = lazy(() =>
-  import("../runs/TestStep.tsx").then(
+  import("../runs/start/TestStep.tsx").then(
     ({ TestStep }) => ({ default: TestStep }),
     () => ({ default: () => <></> }),
   ),
 );
 
-/** Inspector edits the chosen step. */
-export function Inspector({ node, workflowId }: { node: GraphNode; workflowId: string | null }) {
+/** Inspector edits the selected step. */
+export function Inspector({
+  stepKey,
+  node,
+  workflowId,
+}: {
+  stepKey: string;
+  node: GraphNode;
+  workflowId: string | null;
+}) {
   const graph = useGraph();
-  const { lock, session } = useEditor();
-  const locked = !useSession((state) => state.canEdit) || lock !== null;
-  const problems = useProblemsOf(node.id);
+  const { session } = useEditor();
+  const locked = !useCanEdit();
+  const findings = useFindingsOf(node.id);
   const { document } = graph;
-  const set = (key: string, value: unknown) => document.setField(node.id, key, value);
+  const set = (field: string, value: unknown) => document.setField(stepKey, field, value);
   if (node.type === "note") {
     return (
       <div className="space-y-4">
-        <Field label="Note">
-          <DraftArea rows={8} disabled={locked} value={node.text ?? ""} onKeep={(text) => set("text", text)} />
-        </Field>
-        <Actions id={node.id} locked={locked} />
+        <WithFindings findings={findings}>
+          <Marked field="text">
+            <Field label="Note">
+              <DraftArea rows={8} disabled={locked} value={node.text ?? ""} onKeep={(text) => set("text", text)} />
+            </Field>
+          </Marked>
+        </WithFindings>
+        <StepActions />
       </div>
     );
   }
+  const before = () =>
+    stepsBefore(
+      node.id,
+      document.links().map(({ source, target }) => ({ source: document.idOf(source), target: document.idOf(target) })),
+    );
   return (
     <div className="space-y-5">
-      {problems.length > 0 && (
-        <Notice tone="warn">
-          <ul className="space-y-1">
-            {problems.map((problem) => (
-              <li key={problem.path + problem.message}>{problem.message}</li>
-            ))}
-          </ul>
-        </Notice>
-      )}
-      <Field label="Name">
-        <DraftInput
-          disabled={locked}
-          maxLength={200}
-          placeholder={node.id}
-          value={node.name ?? ""}
-          onKeep={(name) => set("name", name || undefined)}
-        />
-      </Field>
-      <CommandField node={node} locked={locked} />
-      {workflowId && (
-        <Suspense fallback={null}>
-          <TestStep
-            workflowId={workflowId}
-            node={node.id}
-            before={stepsBefore(node.id, document.edges())}
-            flush={() => session.flush()}
-          />
-        </Suspense>
-      )}
-      <div className="grid grid-cols-2 gap-3">
-        <Field label="Interpreter">
-          <Select
-            disabled={locked}
-            value={node.interpreter ?? "bash"}
-            onChange={(event) => set("interpreter", event.target.value === "bash" ? undefined : event.target.value)}
-          >
-            {[...new Set(["bash", "sh", "python3", "Rscript", "perl", "node", node.interpreter ?? "bash"])].map(
-              (each) => (
-                <option key={each}>{each}</option>
-              ),
-            )}
-          </Select>
-        </Field>
-        <Field label="Image" optional>
-          <DraftInput
-            disabled={locked}
-            placeholder="None (host tools)"
-            value={node.image ?? ""}
-            onKeep={(image) => set("image", image || undefined)}
-          />
-        </Field>
-      </div>
-      <NodePackages node={node} locked={locked} set={set} />
-      <PortsEditor node={node} locked={locked} />
-      <Behaviour node={node} locked={locked} set={set} />
-      <Environment node={node} locked={locked} set={set} />
-      <NodeSecrets node={node} locked={locked} set={set} />
-      <p className="text-[13px] text-muted">
-        Step ID <code>{node.id}</code>
-      </p>
-      <Actions id={node.id} locked={locked} />
+      <WithFindings findings={findings}>
+        <Marked field="name">
+          <Field label="Name">
+            <DraftInput
+              disabled={locked}
+              maxLength={200}
+              placeholder={node.id}
+              value={node.name ?? ""}
+              onKeep={(name) => set("name", name || undefined)}
+            />
+          </Field>
+        </Marked>
+        <Marked field="command">
+          <CommandField stepKey={stepKey} node={node} locked={locked} />
+        </Marked>
+        {workflowId && (
+          <Suspense fallback={null}>
+            <TestStep workflowId={workflowId} node={node.id} before={before()} flush={() => session.flush()} />
+          </Suspense>
+        )}
+        <div className="grid grid-cols-2 gap-3">
+          <Marked field="interpreter">
+            <Field label="Interpreter">
+              <Select
+                disabled={locked}
+                value={node.interpreter ?? "bash"}
+                onChange={(event) => set("interpreter", event.target.value === "bash" ? undefined : event.target.value)}
+              >
+                {[...new Set(["bash", "sh", "python3", "Rscript", "perl", "node", node.interpreter ?? "bash"])].map(
+                  (each) => (
+                    <option key={each}>{each}</option>
+                  ),
+                )}
+              </Select>
+            </Field>
+          </Marked>
+          <Marked field="image">
+            <Field label="Image" optional>
+              <DraftInput
+                disabled={locked}
+                placeholder="None (host tools)"
+                value={node.image ?? ""}
+                onKeep={(image) => set("image", image || undefined)}
+              />
+            </Field>
+          </Marked>
+        </div>
+        <NodePackages node={node} locked={locked} set={set} />
+        <PortsEditor stepKey={stepKey} node={node} locked={locked} />
+        <Execution node={node} locked={locked} set={set} />
+        <Marked field="env">
+          <Environment node={node} locked={locked} set={set} />
+        </Marked>
+        <Marked field="secrets">
+          <NodeSecrets node={node} locked={locked} set={set} />
+        </Marked>
+        <Marked field="id">
+          <Field label="Step ID" hint="Expressions and the API name the step by it.">
+            <DraftInput
+              className="font-mono"
+              disabled={locked}
+              whole
+              value={node.id}
+              refuse={refuseName((id) => id !== node.id && document.keyOf(id) !== null)}
+              onKeep={(id) => session.rename({ kind: "step", name: node.id }, id)}
+            />
+          </Field>
+        </Marked>
+        <StepActions />
+      </WithFindings>
     </div>
   );
 }
 
-function CommandField({ node, locked }: { node: GraphNode; locked: boolean }) {
-  const graph = useGraph();
+function CommandField({ stepKey, node, locked }: { stepKey: string; node: GraphNode; locked: boolean }) {
+  const { document } = useGraph();
   const [large, setLarge] = useState(false);
-  const text = graph.document.command(node.id);
+  const text = document.text(stepKey, "command");
+  useEffect(() => {
+    if (!text && !locked) document.startText(stepKey, "command");
+  }, [document, stepKey, text, locked]);
   const editor = (
     <Suspense fallback={<Skeleton className="h-full" />}>
-      <CommandEditor key={node.id} text={text} document={graph.document} language={node.interpreter ?? "bash"} />
+      <CommandEditor text={text} stepKey={stepKey} language={node.interpreter ?? "bash"} locked={locked} />
     </Suspense>
   );
   return (
@@ -141,74 +172,160 @@ function CommandField({ node, locked }: { node: GraphNode; locked: boolean }) {
 
 type Set = (key: string, value: unknown) => void;
 
-/** joined is an object with some members set, or nothing where none are left. */
+/** joined returns an object with some members set, or nothing where none are left. */
 function joined(old: object | undefined, change: Record<string, unknown>): Record<string, unknown> | undefined {
   const next = changed<Record<string, unknown>>({ ...old }, change);
   return Object.keys(next).length > 0 ? next : undefined;
 }
 
-function Behaviour({ node, locked, set }: { node: GraphNode; locked: boolean; set: Set }) {
-  const number = (label: string, value: number | undefined, keep: (value: number | undefined) => void, hint = "") => (
-    <Small label={label}>
-      <DraftInput
-        inputMode="decimal"
-        disabled={locked}
-        placeholder={hint}
-        value={value === undefined ? "" : String(value)}
-        refuse={refuseNumber}
-        onKeep={(text) => keep(numberOf(text))}
-      />
-    </Small>
+interface NumberProps {
+  field: string;
+  label: string;
+  value: number | undefined;
+  hint: string;
+  locked: boolean;
+  onKeep: (value: number | undefined) => void;
+}
+
+function NumberField({ field, label, value, hint, locked, onKeep }: NumberProps) {
+  return (
+    <Marked field={field}>
+      <Small label={label}>
+        <DraftInput
+          inputMode="decimal"
+          disabled={locked}
+          placeholder={hint}
+          value={value === undefined ? "" : String(value)}
+          refuse={refuseNumber}
+          onKeep={(text) => onKeep(numberOf(text))}
+        />
+      </Small>
+    </Marked>
   );
+}
+
+interface ExpressionProps {
+  field: string;
+  label: string;
+  value: string | undefined;
+  hint: string;
+  node: string;
+  locked: boolean;
+  onKeep: (value: string) => void;
+}
+
+/** ExpressionField edits a CEL expression, and suggests what it can name. */
+function ExpressionField({ field, label, value, hint, node, locked, onKeep }: ExpressionProps) {
+  const { document } = useGraph();
+  const list = useId();
+  const [names, setNames] = useState<ReturnType<typeof expressionNames>>([]);
+  return (
+    <Marked field={field}>
+      <Small label={label}>
+        <DraftInput
+          disabled={locked}
+          placeholder={hint}
+          className="font-mono"
+          list={list}
+          onFocus={() => setNames(expressionNames(document.definition(), node))}
+          value={value ?? ""}
+          onKeep={onKeep}
+        />
+      </Small>
+      <datalist id={list}>
+        {names.map(({ text, about }) => (
+          <option key={text} value={text} label={about} />
+        ))}
+      </datalist>
+    </Marked>
+  );
+}
+
+function Execution({ node, locked, set }: { node: GraphNode; locked: boolean; set: Set }) {
+  const { resources, retries, scatter } = node;
   return (
     <section className="space-y-3">
       <h3 className="text-sm">Execution</h3>
       <div className="grid grid-cols-3 gap-2">
-        {number("vCPU", node.resources?.vcpu, (vcpu) => set("resources", joined(node.resources, { vcpu })), "1")}
-        {number(
-          "Memory (GB)",
-          node.resources?.ramGb,
-          (ramGb) => set("resources", joined(node.resources, { ramGb })),
-          "Automatic",
-        )}
-        {number("GPU", node.resources?.gpu, (gpu) => set("resources", joined(node.resources, { gpu })), "0")}
-        {number("Retries", node.retries?.max, (max) => set("retries", joined(node.retries, { max })), "0")}
-        {number(
-          "Wait before retry (s)",
-          node.retries?.backoffSeconds,
-          (backoffSeconds) => set("retries", joined(node.retries, { backoffSeconds })),
-          "1",
-        )}
-        {number("Time limit (s)", node.timeoutSeconds, (seconds) => set("timeoutSeconds", seconds), "none")}
-      </div>
-      <Small label="Run once per item of">
-        <DraftInput
-          disabled={locked}
-          placeholder="inputs.reads"
-          className="font-mono"
-          value={node.scatter?.over ?? ""}
-          onKeep={(over) => set("scatter", over ? joined(node.scatter, { over }) : undefined)}
+        <NumberField
+          field="resources.vcpu"
+          label="vCPU"
+          value={resources?.vcpu}
+          hint="1"
+          locked={locked}
+          onKeep={(vcpu) => set("resources", joined(resources, { vcpu }))}
         />
-      </Small>
-      {node.scatter && (
+        <NumberField
+          field="resources.ramGb"
+          label="Memory (GB)"
+          value={resources?.ramGb}
+          hint="Automatic"
+          locked={locked}
+          onKeep={(ramGb) => set("resources", joined(resources, { ramGb }))}
+        />
+        <NumberField
+          field="resources.gpu"
+          label="GPU"
+          value={resources?.gpu}
+          hint="0"
+          locked={locked}
+          onKeep={(gpu) => set("resources", joined(resources, { gpu }))}
+        />
+        <NumberField
+          field="retries.max"
+          label="Retries"
+          value={retries?.max}
+          hint="0"
+          locked={locked}
+          onKeep={(max) => set("retries", joined(retries, { max }))}
+        />
+        <NumberField
+          field="retries.backoffSeconds"
+          label="Wait before retry (s)"
+          value={retries?.backoffSeconds}
+          hint="1"
+          locked={locked}
+          onKeep={(backoffSeconds) => set("retries", joined(retries, { backoffSeconds }))}
+        />
+        <NumberField
+          field="timeoutSeconds"
+          label="Time limit (s)"
+          value={node.timeoutSeconds}
+          hint="none"
+          locked={locked}
+          onKeep={(seconds) => set("timeoutSeconds", seconds)}
+        />
+      </div>
+      <ExpressionField
+        field="scatter.over"
+        label="Run once per item of"
+        value={scatter?.over}
+        hint="inputs.reads"
+        node={node.id}
+        locked={locked}
+        onKeep={(over) => set("scatter", over ? joined(scatter, { over }) : undefined)}
+      />
+      {scatter && (
         <div className="w-1/3">
-          {number(
-            "Max parallel",
-            node.scatter.maxParallel,
-            (most) => set("scatter", joined(node.scatter, { maxParallel: most })),
-            "all",
-          )}
+          <NumberField
+            field="scatter.maxParallel"
+            label="Max parallel"
+            value={scatter.maxParallel}
+            hint="all"
+            locked={locked}
+            onKeep={(maxParallel) => set("scatter", joined(scatter, { maxParallel }))}
+          />
         </div>
       )}
-      <Small label="Run only if">
-        <DraftInput
-          disabled={locked}
-          placeholder="params.minQuality > 0"
-          className="font-mono"
-          value={node.when ?? ""}
-          onKeep={(when) => set("when", when || undefined)}
-        />
-      </Small>
+      <ExpressionField
+        field="when"
+        label="Run only if"
+        value={node.when}
+        hint="params.minQuality > 0"
+        node={node.id}
+        locked={locked}
+        onKeep={(when) => set("when", when || undefined)}
+      />
       <div className="flex flex-wrap gap-x-5 gap-y-2">
         <Checkbox
           label="Reuse earlier results"
@@ -236,7 +353,7 @@ function Environment({ node, locked, set }: { node: GraphNode; locked: boolean; 
       addLabel="Add variable"
       names={Object.keys(env).toSorted()}
       locked={locked}
-      onAdd={() => set("env", { ...env, [freeName("NAME", (name) => name in env)]: "" })}
+      onAdd={() => set("env", { ...env, [freeName("NAME", (name) => Object.hasOwn(env, name))]: "" })}
     >
       {(name) => (
         <div className="flex items-center gap-1.5">
@@ -245,7 +362,7 @@ function Environment({ node, locked, set }: { node: GraphNode; locked: boolean; 
             className="font-mono"
             disabled={locked}
             value={name}
-            refuse={refuseName((next) => next !== name && next in env)}
+            refuse={refuseName((next) => next !== name && Object.hasOwn(env, next))}
             onKeep={(next) => {
               const { [name]: value, ...others } = env;
               set("env", { ...others, [next]: value ?? "" });
@@ -271,27 +388,27 @@ function Environment({ node, locked, set }: { node: GraphNode; locked: boolean; 
   );
 }
 
-function Actions({ id, locked }: { id: string; locked: boolean }) {
-  const graph = useGraph();
+function StepActions() {
   return (
     <div className="flex gap-2 border-t pt-4">
-      <Button
-        size="sm"
-        disabled={locked}
-        icon={<Copy className="size-4" aria-hidden />}
-        onClick={() => graph.select(graph.document.paste(graph.document.take([id])))}
-      >
-        Duplicate
-      </Button>
-      <Button
-        size="sm"
-        look="danger-quiet"
-        disabled={locked}
-        icon={<Trash2 className="size-4" aria-hidden />}
-        onClick={() => graph.document.remove([id], [])}
-      >
-        Delete
-      </Button>
+      <StepAction name="duplicate" />
+      <StepAction name="remove" />
     </div>
+  );
+}
+
+function StepAction({ name }: { name: ActionName }) {
+  const { actions } = useWorkspace();
+  const { icon: Icon, label }: Action = table[name];
+  return (
+    <Button
+      size="sm"
+      {...(name === "remove" && { look: "danger-quiet" })}
+      disabled={whyNot(name, actions.target()) !== null}
+      icon={<Icon className="size-4" aria-hidden />}
+      onClick={() => actions.run(name)}
+    >
+      {label}
+    </Button>
   );
 }

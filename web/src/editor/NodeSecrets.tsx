@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { GraphNode } from "../graph/model.ts";
+import type { GraphNode } from "../definition/model.ts";
 import { may } from "../identity/access.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { secretsQuery } from "../secrets/queries.ts";
@@ -23,7 +23,7 @@ export function NodeSecrets({
   return (
     <section className="space-y-2">
       <h3 className="text-sm">Secrets</h3>
-      {named.length === 0 && <p className="text-[13px] text-muted">None. The command gets no password or token.</p>}
+      {named.length === 0 && <p className="text-[13px] text-muted">No secrets used.</p>}
       {named.map((name) => (
         <div key={name} className="flex items-center gap-1.5">
           <code className="min-w-0 flex-1 break-all">$SECRET_{name}</code>

@@ -1,20 +1,20 @@
-import { useReactFlow } from "@xyflow/react";
 import { X } from "lucide-react";
 import { useState } from "react";
 import { IconButton } from "../ui/Button.tsx";
 import { Input } from "../ui/Field.tsx";
-import { useGraph } from "./context.ts";
+import { useGraph, useWorkspace } from "./context.ts";
 import { add, findKinds } from "./kinds.ts";
 
-/** Palette is what can be put on the canvas: drag it there, or choose it. */
+/** Palette lists the steps that can be added: by dragging, or by a click. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [words, setWords] = useState("");
   const graph = useGraph();
-  const flow = useReactFlow();
+  const { view } = useWorkspace().actions.target();
   const found = findKinds(words);
   return (
     <section
       aria-label="Steps to add"
+      data-over-canvas
       className="absolute top-14 left-3 z-10 flex max-h-[calc(100%-6rem)] w-60 flex-col rounded-xl border bg-surface shadow-lift"
     >
       <div className="flex items-center gap-1 p-2 pb-1">
@@ -36,8 +36,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
               draggable
               onDragStart={(event) => event.dataTransfer.setData("application/x-millrace", kind.key)}
               onClick={() => {
-                const { x, y, zoom } = flow.getViewport();
-                add(graph, kind.key, { x: (480 - x) / zoom, y: (260 - y) / zoom });
+                const key = add(graph, kind.key, view.middle());
+                if (key) view.reveal([key]);
               }}
               className="flex w-full items-start gap-2.5 rounded-lg px-2 py-1.5 text-left hover:bg-sunken"
             >

@@ -5,7 +5,7 @@ import { Tooltip } from "../ui/Tooltip.tsx";
 import { useEditor } from "./context.ts";
 import type { Person } from "./presence.ts";
 
-/** Cursors is where the others point. */
+/** Cursors shows where the others point. */
 export function Cursors() {
   const { presence } = useEditor().session;
   const cursors = useStore(presence, (state) => state.cursors);
@@ -37,7 +37,7 @@ export function Cursors() {
   );
 }
 
-/** People is who else is here; a click goes to where they are. */
+/** People lists who else is in the editor. A click goes to where they are. */
 export function People() {
   const { session } = useEditor();
   const people = useStore(session.presence, (state) => state.people);

@@ -1,36 +1,43 @@
 import { X } from "lucide-react";
+import type { GraphNode } from "../definition/model.ts";
+import { freeName } from "../definition/names.ts";
 import type { FlowNode } from "../graph/flow.ts";
-import type { GraphEdge, GraphNode } from "../graph/model.ts";
-import { type Port, portsOf } from "../graph/ports.ts";
+import { type Line, type Port, portsOf } from "../graph/ports.ts";
 import { IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Select } from "../ui/Field.tsx";
-import { useEditor, useGraph } from "./context.ts";
+import { useEditor, useGraph, useWorkspace } from "./context.ts";
+import type { Side } from "./document.ts";
 import { DraftInput, NameRow, Rows, Small } from "./fields.tsx";
-import { freeName } from "./graph.ts";
+import { Marked, useMark } from "./Marked.tsx";
 
-interface PortsProps {
+interface StepProps {
+  stepKey: string;
   node: GraphNode;
-  ports: Port[];
-  edges: GraphEdge[];
   locked: boolean;
 }
 
-/** PortsEditor edits what goes into a step and what comes out, with the lines that end there. */
-export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean }) {
+interface PortsProps extends StepProps {
+  ports: Port[];
+  lines: Line[];
+}
+
+/** PortsEditor edits what goes into a step and what comes out, with the lines that begin or end there. */
+export function PortsEditor({ stepKey, node, locked }: StepProps) {
   const { document } = useGraph();
-  const edges = document.edges().filter((edge) => edge.source === node.id || edge.target === node.id);
-  const ports = portsOf(node, edges);
+  const lines = document.links().filter((link) => link.source === stepKey || link.target === stepKey);
+  const ports = portsOf(node, lines, stepKey);
+  const step = { stepKey, node, locked };
   return (
     <>
-      <Inputs node={node} ports={ports.inputs} edges={edges} locked={locked} />
-      <Outputs node={node} ports={ports.outputs} edges={edges} locked={locked} />
-      <Ordering node={node} lines={edges.filter((edge) => !edge.sourceHandle)} locked={locked} />
+      <Inputs {...step} ports={ports.inputs} lines={lines} />
+      <Outputs {...step} ports={ports.outputs} lines={lines} />
+      <Ordering stepKey={stepKey} lines={lines.filter((line) => !line.sourceHandle)} locked={locked} />
     </>
   );
 }
 
-function Inputs({ node, ports, edges, locked }: PortsProps) {
+function Inputs({ stepKey, node, ports, lines: all, locked }: PortsProps) {
   const { document } = useGraph();
   return (
     <Rows
@@ -41,16 +48,17 @@ function Inputs({ node, ports, edges, locked }: PortsProps) {
       locked={locked}
       onAdd={() => {
         const name = freeName("input", (each) => ports.some((port) => port.name === each));
-        document.setField(node.id, "inputs", { ...node.inputs, [name]: {} });
+        document.setField(stepKey, "inputs", { ...node.inputs, [name]: {} });
       }}
     >
       {(name) => {
-        const lines = edges.filter((edge) => edge.target === node.id && edge.targetHandle === name);
+        const lines = all.filter((line) => line.target === stepKey && line.targetHandle === name);
+        const port = { stepKey, node, side: "inputs" as const, name, locked };
         return (
-          <div className="space-y-1.5">
-            <PortHead node={node} side="inputs" name={name} taken={ports} locked={locked} />
+          <Marked field={`inputs.${name}`} className="space-y-1.5">
+            <PortHead {...port} taken={ports} />
             {lines.map((line) => (
-              <Line
+              <Connection
                 key={line.id}
                 id={line.id}
                 word="from"
@@ -59,39 +67,41 @@ function Inputs({ node, ports, edges, locked }: PortsProps) {
                 locked={locked}
               />
             ))}
-            <Origin node={node} name={name} wired={lines.length > 0} locked={locked} />
-            <PortFlag node={node} side="inputs" name={name} flag="optional" label="Optional" locked={locked} />
-          </div>
+            <Origin stepKey={stepKey} node={node} name={name} wired={lines.length > 0} locked={locked} />
+            <PortFlag {...port} flag="optional" label="Optional" />
+          </Marked>
         );
       }}
     </Rows>
   );
 }
 
-/** useEarlier is the steps that a step may wait for: all but itself and what waits for it. */
-function useEarlier(id: string): FlowNode[] {
+/** useEarlier lists the steps that a step may wait for: all but itself and those that wait for it. */
+function useEarlier(key: string): FlowNode[] {
   const graph = useGraph();
-  const later = graph.document.after(id);
-  return graph.now().nodes.filter((each) => each.type === "task" && each.id !== id && !later.has(each.id));
+  const later = graph.document.after(key);
+  return graph.now().nodes.filter((each) => each.type === "task" && each.id !== key && !later.has(each.id));
 }
 
-/** Origin chooses where an input comes from: a file of the run, or an output of another step, which makes a line. */
-function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; wired: boolean; locked: boolean }) {
+/** Origin chooses where an input comes from: a file of the run, or an output of another step, which makes an edge. */
+function Origin({ stepKey, node, name, wired, locked }: StepProps & { name: string; wired: boolean }) {
   const { document } = useGraph();
-  const earlier = useEarlier(node.id);
+  const mark = useMark();
+  const earlier = useEarlier(stepKey);
   const from = node.inputs?.[name]?.from ?? "";
   const given = [...document.roots.inputs.keys()].map((each) => `inputs.${each}`);
   const setFrom = (next: string) =>
-    document.setField(node.id, "inputs", withPort(node.inputs, name, { from: next || undefined }));
+    document.setField(stepKey, "inputs", withPort(node.inputs, name, { from: next || undefined }));
   const choose = (value: string) => {
     const [source, port] = value.split(" ");
     if (!source || !port) return setFrom(value);
     if (from) setFrom("");
-    document.connect(source, port, node.id, name);
+    document.connect(source, port, stepKey, name);
   };
   return (
     <Small label={wired ? "And from" : "Comes from"}>
       <Select
+        {...mark}
         aria-label={`Where ${name} comes from`}
         disabled={locked}
         value={from}
@@ -109,10 +119,10 @@ function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; 
           </optgroup>
         )}
         <optgroup label="Step outputs">
-          {earlier.flatMap(({ id, data }) =>
+          {earlier.flatMap(({ id: key, data }) =>
             data.ports.outputs.map((port) => (
-              <option key={`${id} ${port.name}`} value={`${id} ${port.name}`}>
-                {data.node.name || id}: {port.name}
+              <option key={`${key} ${port.name}`} value={`${key} ${port.name}`}>
+                {data.node.name || data.node.id}: {port.name}
               </option>
             )),
           )}
@@ -122,19 +132,19 @@ function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; 
   );
 }
 
-/** Ordering is what the step waits for, and what waits for it, without files between them. */
-function Ordering({ node, lines, locked }: { node: GraphNode; lines: GraphEdge[]; locked: boolean }) {
+/** Ordering edits what the step waits for, and what waits for it, without files between them. */
+function Ordering({ stepKey, lines, locked }: { stepKey: string; lines: Line[]; locked: boolean }) {
   const { document } = useGraph();
-  const earlier = useEarlier(node.id);
+  const earlier = useEarlier(stepKey);
   if (lines.length + earlier.length === 0) return null;
   return (
     <section className="space-y-1">
       <h3 className="text-sm">Order only</h3>
       {lines.map((line) =>
-        line.target === node.id ? (
-          <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
+        line.target === stepKey ? (
+          <Connection key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
         ) : (
-          <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
+          <Connection key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
         ),
       )}
       {earlier.length > 0 && (
@@ -142,12 +152,12 @@ function Ordering({ node, lines, locked }: { node: GraphNode; lines: GraphEdge[]
           aria-label="Run after"
           disabled={locked}
           value=""
-          onChange={(event) => event.target.value && document.order(event.target.value, node.id)}
+          onChange={(event) => event.target.value && document.order(event.target.value, stepKey)}
         >
           <option value="">Run after…</option>
-          {earlier.map(({ id, data }) => (
-            <option key={id} value={id}>
-              {data.node.name || id}
+          {earlier.map(({ id: key, data }) => (
+            <option key={key} value={key}>
+              {data.node.name || data.node.id}
             </option>
           ))}
         </Select>
@@ -156,7 +166,7 @@ function Ordering({ node, lines, locked }: { node: GraphNode; lines: GraphEdge[]
   );
 }
 
-function Outputs({ node, ports, locked }: PortsProps) {
+function Outputs({ stepKey, node, ports, locked }: PortsProps) {
   const { document } = useGraph();
   return (
     <Rows
@@ -167,50 +177,50 @@ function Outputs({ node, ports, locked }: PortsProps) {
       locked={locked}
       onAdd={() => {
         const name = freeName("result", (each) => ports.some((port) => port.name === each));
-        document.setField(node.id, "outputs", { ...node.outputs, [name]: { path: `${name}.txt` } });
+        document.setField(stepKey, "outputs", { ...node.outputs, [name]: { path: `${name}.txt` } });
       }}
     >
-      {(name) => (
-        <div className="space-y-1.5">
-          <PortHead node={node} side="outputs" name={name} taken={ports} locked={locked} />
-          <Small label="Path in the working folder">
-            <DraftInput
-              disabled={locked}
-              className="font-mono"
-              placeholder="result.txt"
-              value={node.outputs?.[name]?.path ?? ""}
-              onKeep={(path) =>
-                document.setField(node.id, "outputs", withPort(node.outputs, name, { path: path || undefined }))
-              }
-            />
-          </Small>
-          <div className="flex flex-wrap gap-x-4">
-            <PortFlag node={node} side="outputs" name={name} flag="many" label="Multiple files" locked={locked} />
-            <PortFlag node={node} side="outputs" name={name} flag="directory" label="Folder" locked={locked} />
-            <PortFlag node={node} side="outputs" name={name} flag="optional" label="Optional" locked={locked} />
-          </div>
-        </div>
-      )}
+      {(name) => {
+        const port = { stepKey, node, side: "outputs" as const, name, locked };
+        return (
+          <Marked field={`outputs.${name}`} className="space-y-1.5">
+            <PortHead {...port} taken={ports} />
+            <Small label="Path in the working folder">
+              <DraftInput
+                disabled={locked}
+                className="font-mono"
+                placeholder="result.txt"
+                value={node.outputs?.[name]?.path ?? ""}
+                onKeep={(path) =>
+                  document.setField(stepKey, "outputs", withPort(node.outputs, name, { path: path || undefined }))
+                }
+              />
+            </Small>
+            <div className="flex flex-wrap gap-x-4">
+              <PortFlag {...port} flag="many" label="Multiple files" />
+              <PortFlag {...port} flag="directory" label="Folder" />
+              <PortFlag {...port} flag="optional" label="Optional" />
+            </div>
+          </Marked>
+        );
+      }}
     </Rows>
   );
 }
 
-type Side = "inputs" | "outputs";
 type Loose = Record<string, unknown>;
 
 function withPort(ports: Record<string, object> | undefined, name: string, change: Loose): Record<string, Loose> {
   return { ...(ports as Record<string, Loose>), [name]: changed<Loose>((ports?.[name] ?? {}) as Loose, change) };
 }
 
-function PortFlag(props: {
-  node: GraphNode;
+interface PortProps extends StepProps {
   side: Side;
   name: string;
-  flag: "many" | "directory" | "optional";
-  label: string;
-  locked: boolean;
-}) {
-  const { node, side, name, flag, label, locked } = props;
+}
+
+function PortFlag(props: PortProps & { flag: "many" | "directory" | "optional"; label: string }) {
+  const { stepKey, node, side, name, flag, label, locked } = props;
   const { document } = useGraph();
   const port = node[side]?.[name] as Loose | undefined;
   return (
@@ -219,22 +229,29 @@ function PortFlag(props: {
       disabled={locked}
       checked={port?.[flag] === true}
       onChange={(event) =>
-        document.setField(node.id, side, withPort(node[side], name, { [flag]: event.target.checked || undefined }))
+        document.setField(stepKey, side, withPort(node[side], name, { [flag]: event.target.checked || undefined }))
       }
     />
   );
 }
 
-/** Line is a line of the graph in words, with a way to remove it. */
-function Line(props: { id: string; word: string; other: string; port?: string | null | undefined; locked: boolean }) {
-  const { id, word, other, port, locked } = props;
+interface ConnectionProps {
+  id: string;
+  word: string;
+  other: string;
+  port?: string | null | undefined;
+  locked: boolean;
+}
+
+/** Connection is an edge in words, which can be removed. */
+function Connection({ id, word, other, port, locked }: ConnectionProps) {
   const { document } = useGraph();
-  const { show } = useEditor();
+  const { show } = useWorkspace();
   return (
     <p className="flex items-center gap-1 text-[13px]">
       <span className="text-muted">{word}</span>
       <button type="button" className="truncate underline" onClick={() => show(other)}>
-        {document.node(other)?.name || other}
+        {document.node(other)?.name || document.idOf(other)}
         {port && `.${port}`}
       </button>
       <IconButton
@@ -248,18 +265,19 @@ function Line(props: { id: string; word: string; other: string; port?: string | 
   );
 }
 
-/** PortHead is a port's name, and a way to remove it; lines that end in it follow. */
-function PortHead(props: { node: GraphNode; side: Side; name: string; taken: Port[]; locked: boolean }) {
-  const { node, side, name, taken, locked } = props;
+/** PortHead edits the name of a port, and removes it. Everything that refers to it follows. */
+function PortHead({ stepKey, node, side, name, taken, locked }: PortProps & { taken: Port[] }) {
+  const { session } = useEditor();
   const { document } = useGraph();
+  const kind = side === "inputs" ? "port" : "output";
   return (
     <NameRow
       what={side === "inputs" ? "input" : "output"}
       name={name}
       locked={locked}
       taken={(next) => taken.some((each) => each.name === next)}
-      onRename={(next) => document.renamePort(node.id, side, name, next)}
-      onRemove={() => document.removePort(node.id, side, name)}
+      onRename={(next) => session.rename({ kind, node: node.id, name }, next)}
+      onRemove={() => document.removePort(stepKey, side, name)}
     />
   );
 }

@@ -3,7 +3,7 @@ import { Button } from "../ui/Button.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { useEditor, useSession } from "./context.ts";
 
-/** SaveState tells whether what is on the canvas is kept; there is nothing to press. */
+/** SaveState shows whether the workflow is saved; there is nothing to press. */
 export function SaveState() {
   const save = useSession((state) => state.save);
   const canEdit = useSession((state) => state.canEdit);
@@ -27,7 +27,7 @@ export function SaveState() {
   );
 }
 
-/** SaveTrouble is what to do when a save was not taken. */
+/** SaveTrouble asks what to do when a save was refused. */
 export function SaveTrouble() {
   const { session } = useEditor();
   const save = useSession((state) => state.save);

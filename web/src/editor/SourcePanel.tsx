@@ -2,55 +2,81 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { foldGutter, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { yaml } from "@codemirror/legacy-modes/mode/yaml";
 import { searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import { Compartment, EditorState, Transaction } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { useMutation } from "@tanstack/react-query";
 import { Download, Upload } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { useStore } from "zustand";
+import { ask, type Schemas } from "../api/client.ts";
 import { isFailure, sentence } from "../api/failure.ts";
+import { useApi } from "../api/team.ts";
+import type { Definition } from "../definition/model.ts";
+import { subjectsIn } from "../definition/problems.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { save } from "../ui/download.ts";
 import { Choice } from "../ui/Field.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
+import { applyChecked, type CodeDraft } from "./codeDraft.ts";
 import { highlight, tabThrough } from "./codeStyle.ts";
-import { useEditor, useGraph, useSession } from "./context.ts";
+import { useCanEdit, useEditor, useGraph } from "./context.ts";
+import type { Document } from "./document.ts";
 import { type Format, read, write } from "./source.ts";
 
-/** SourcePanel is the definition as text: to read, edit, copy, import and export. */
+/** Shown is a text with what it began from. */
+type Shown = Omit<CodeDraft, "format">;
+
+function textOf(document: Document, format: Format): Shown {
+  const text = write(document.definition(), format);
+  return { text, began: text, base: document.keyed(), document };
+}
+
+/** SourcePanel shows the definition as text, to read, edit, copy, import and export. */
 export default function SourcePanel({ name, asks }: { name: string; asks: boolean }) {
-  const graph = useGraph();
-  const { lock } = useEditor();
-  const locked = !useSession((state) => state.canEdit) || lock !== null;
-  const [format, setFormat] = useState<Format>("yaml");
-  const [draft, setDraft] = useState<string | null>(null);
-  const [current, setCurrent] = useState(() => write(graph.document.definition(), format));
+  const api = useApi();
+  const { document } = useGraph();
+  const { session } = useEditor();
+  const { code } = session;
+  const locked = !useCanEdit();
+  const draft = useStore(code, (state) => state.draft);
+  const [format, setFormat] = useState<Format>(draft?.format ?? "yaml");
+  const [current, setCurrent] = useState(() => textOf(document, format));
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    const look = () => setCurrent(write(graph.document.definition(), format));
+    const look = () => setCurrent(textOf(document, format));
     look();
-    graph.document.doc.on("update", look);
-    return () => graph.document.doc.off("update", look);
-  }, [graph, format]);
+    document.doc.on("update", look);
+    return () => document.doc.off("update", look);
+  }, [document, format]);
+  // What could not be saved is not applied. Offline there is nobody to ask, and the room takes it later.
+  const validate = async (definition: Definition) => {
+    const body = { definition: definition as unknown as Schemas["ValidateRequest"]["definition"] };
+    try {
+      await ask(api.POST("/api/workflows/validate", { body }));
+    } catch (error) {
+      if (!isFailure(error) || error.status !== 0) throw error;
+    }
+  };
   const apply = useMutation({
-    mutationFn: async (text: string) => {
+    mutationFn: async ({ text, changes }: { text: string; changes: CodeDraft | null }) => {
       const definition = read(text);
-      if (asks) {
-        // What could not be saved is not drawn.
-        const body = { definition: definition as unknown as Schemas["ValidateRequest"]["definition"] };
-        await ask(api.POST("/api/workflows/validate", { body }));
-      }
-      graph.document.replace(definition);
+      return applyChecked(session, definition, changes, async () => {
+        if (asks) await validate(definition);
+      });
     },
-    onSuccess: () => {
-      setDraft(null);
-      toast.ok("Applied to the canvas. Undo reverts it in one step.");
+    onSuccess: (kept) => {
+      const names = kept.map((node) => `“${node.name || node.id}”`).join(", ");
+      toast.ok("Applied to the canvas. Undo reverts it in one step.", {
+        ...(kept.length > 0 && { description: `Someone else changed ${names} meanwhile, so it stays.` }),
+      });
     },
+    networkMode: "always",
     meta: { shown: true },
   });
   const details = isFailure(apply.error) ? apply.error.details : [];
+  const about = details.length > 0 && apply.variables ? subjectsIn(read(apply.variables.text)) : null;
   return (
     <div className="flex h-full min-h-96 flex-col gap-2">
       <div className="flex flex-wrap items-center gap-1.5">
@@ -60,19 +86,27 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           options={{ yaml: "YAML", json: "JSON" }}
           value={format}
           onChange={(next) => {
-            setDraft(null);
-            setFormat(next);
+            try {
+              const converted = (text: string) => write(read(text), next);
+              if (draft)
+                code.setState({
+                  draft: { ...draft, format: next, text: converted(draft.text), began: converted(draft.began) },
+                });
+              setFormat(next);
+            } catch (error) {
+              toast.error("The text can't be converted", { description: sentence(error) });
+            }
           }}
         />
-        <Copy text={draft ?? current} label="Copy" />
+        <Copy text={draft?.text ?? current.text} label="Copy" />
         <Button
           size="sm"
           icon={<Download className="size-4" aria-hidden />}
           onClick={() => {
             const text =
               format === "json"
-                ? `${JSON.stringify({ name, definition: graph.document.definition() }, null, 2)}\n`
-                : current;
+                ? `${JSON.stringify({ name, definition: document.definition() }, null, 2)}\n`
+                : current.text;
             save(`${name}.workflow.${format}`, text, format === "json" ? "application/json" : "application/yaml");
           }}
         >
@@ -94,18 +128,24 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           onChange={async (event) => {
             const file = event.target.files?.[0];
             event.target.value = "";
-            if (file) apply.mutate(await file.text());
+            if (file) apply.mutate({ text: await file.text(), changes: null });
           }}
         />
-        {draft !== null && draft !== current && (
+        {draft && draft.text !== current.text && (
           <>
-            <Button size="sm" look="primary" busy={apply.isPending} onClick={() => apply.mutate(draft)}>
+            <Button
+              size="sm"
+              look="primary"
+              busy={apply.isPending}
+              disabled={locked}
+              onClick={() => apply.mutate({ text: draft.text, changes: draft })}
+            >
               Apply
             </Button>
             <Button
               size="sm"
               onClick={() => {
-                setDraft(null);
+                code.setState({ draft: null });
                 apply.reset();
               }}
             >
@@ -119,7 +159,8 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           {details.length > 0 ? (
             details.map((each) => (
               <p key={each.path + each.message}>
-                <code>{each.path}</code> {each.message}
+                <span className="font-medium">{about?.(each)}</span> <code>{each.field ?? each.path}</code>{" "}
+                {sentence(each.message)}
               </p>
             ))
           ) : (
@@ -128,24 +169,30 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
         </Notice>
       )}
       <div className="min-h-0 flex-1 overflow-hidden rounded-lg border border-field-line">
-        <TextArea value={draft ?? current} onChange={setDraft} readOnly={locked} />
+        <CodeArea
+          shown={draft ?? current}
+          onChange={(text, from) => code.setState({ draft: text === from.began ? null : { ...from, format, text } })}
+          readOnly={locked || apply.isPending}
+        />
       </div>
     </div>
   );
 }
 
-function TextArea({
-  value,
-  onChange,
-  readOnly,
-}: {
-  value: string;
-  onChange: (text: string) => void;
+interface CodeAreaProps {
+  shown: Shown;
+  /** onChange gets what somebody typed, and the text that they typed into. */
+  onChange: (text: string, from: Shown) => void;
   readOnly: boolean;
-}) {
+}
+
+function CodeArea({ shown, onChange, readOnly }: CodeAreaProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
+  const lock = useRef(new Compartment());
   const latest = useRef(onChange);
+  // What the view shows, which is a moment behind what the document says.
+  const from = useRef(shown);
   useEffect(() => {
     latest.current = onChange;
   });
@@ -160,34 +207,31 @@ function TextArea({
           history(),
           StreamLanguage.define(yaml),
           syntaxHighlighting(highlight),
-          EditorState.readOnly.of(readOnly),
+          lock.current.of([]),
           EditorView.contentAttributes.of({ "aria-label": "Definition", spellcheck: "false", tabindex: "0" }),
           tabThrough,
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
           EditorView.updateListener.of((update) => {
-            if (
-              update.docChanged &&
-              update.transactions.some(
-                (each) =>
-                  each.isUserEvent("input") ||
-                  each.isUserEvent("delete") ||
-                  each.isUserEvent("undo") ||
-                  each.isUserEvent("redo"),
-              )
-            )
-              latest.current(update.state.doc.toString());
+            const typed = update.transactions.some((each) => each.annotation(Transaction.userEvent) !== undefined);
+            if (update.docChanged && typed) latest.current(update.state.doc.toString(), from.current);
           }),
         ],
       }),
     });
     view.current = made;
     return () => made.destroy();
-  }, [readOnly]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new view needs its text too
+  }, []);
   useEffect(() => {
+    view.current?.dispatch({ effects: lock.current.reconfigure(EditorState.readOnly.of(readOnly)) });
+  }, [readOnly]);
+  useEffect(() => {
+    from.current = shown;
     const made = view.current;
-    if (made && made.state.doc.toString() !== value)
-      made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: value } });
-  }, [value, readOnly]);
+    if (made && made.state.doc.toString() !== shown.text)
+      made.dispatch({
+        changes: { from: 0, to: made.state.doc.length, insert: shown.text },
+        annotations: Transaction.addToHistory.of(false),
+      });
+  }, [shown]);
   return <div ref={place} className="h-full" />;
 }

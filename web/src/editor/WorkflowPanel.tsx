@@ -1,11 +1,14 @@
+import { useMemo } from "react";
+import { useStore } from "zustand";
 import type { Schemas } from "../api/client.ts";
+import type { NamedPart } from "../definition/model.ts";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Choice, Select } from "../ui/Field.tsx";
 import { CodeFromGit } from "./CodeFromGit.tsx";
-import { useEditor, useGraph, useSession } from "./context.ts";
+import { useCanEdit, useEditor, useGraph, useShown } from "./context.ts";
 import { DraftArea, DraftInput, NameRow, numberOf, Rows, refuseNumber, Small } from "./fields.tsx";
-import type { NamedRoot } from "./graph.ts";
-import { useRoot } from "./useRoot.ts";
+import { Marked, useMark, WithFindings } from "./Marked.tsx";
+import { useNamed } from "./useDocument.ts";
 
 type Parameter = Schemas["Parameter"] & Record<string, unknown>;
 
@@ -13,39 +16,50 @@ const types = ["string", "integer", "number", "boolean", "array", "object"];
 
 /** WorkflowPanel edits what a run is asked for, and what it gives. */
 export function WorkflowPanel({ guest }: { guest: boolean }) {
+  const list = useStore(useEditor().problems, (state) => state.list);
+  const findings = useMemo(() => (list ?? []).filter((each) => each.node === null), [list]);
   return (
     <div className="space-y-6">
-      <Parameters />
-      <Inputs />
-      <Outputs />
-      <CodeFromGit locked={useLocked()} guest={guest} />
+      <WithFindings findings={findings}>
+        <Parameters />
+        <Inputs />
+        <Outputs />
+        <Marked field="source">
+          <CodeFromGit locked={!useCanEdit()} guest={guest} />
+        </Marked>
+      </WithFindings>
     </div>
   );
 }
 
-function useLocked(): boolean {
-  const { lock } = useEditor();
-  return !useSession((state) => state.canEdit) || lock !== null;
-}
-
-function Head({ root, name, what, locked }: { root: NamedRoot; name: string; what: string; locked: boolean }) {
+function Head({ part, name, what, locked }: { part: NamedPart; name: string; what: string; locked: boolean }) {
+  const { session } = useEditor();
   const { document } = useGraph();
   return (
     <NameRow
       what={what}
       name={name}
       locked={locked}
-      taken={(next) => document.roots[root].has(next)}
-      onRename={(next) => document.rename(root, name, next)}
-      onRemove={() => document.setNamed(root, name, undefined)}
+      taken={(next) => document.roots[part].has(next)}
+      onRename={(next) => {
+        if (part === "parameters") return session.rename({ kind: "parameter", name }, next);
+        if (part === "inputs") return session.rename({ kind: "input", name }, next);
+        // Nothing refers to an output of the workflow.
+        const value = document.named("outputs", name);
+        document.apply([
+          { path: `outputs.${name}`, value: null },
+          { path: `outputs.${next}`, value },
+        ]);
+      }}
+      onRemove={() => document.setNamed(part, name, undefined)}
     />
   );
 }
 
 function Parameters() {
   const { document } = useGraph();
-  const parameters = useRoot("parameters") as Record<string, Parameter>;
-  const locked = useLocked();
+  const parameters = useNamed("parameters") as Record<string, Parameter>;
+  const locked = !useCanEdit();
   const set = (name: string, change: Record<string, unknown>) => {
     document.setNamed("parameters", name, changed<Record<string, unknown>>(parameters[name] ?? {}, change));
   };
@@ -69,8 +83,8 @@ function Parameters() {
         const parameter = parameters[name] ?? {};
         const type = [parameter.type].flat().find((each) => each !== "null") ?? "string";
         return (
-          <div className="space-y-1.5">
-            <Head root="parameters" name={name} what="parameter" locked={locked} />
+          <Marked field={`parameters.${name}`} className="space-y-1.5">
+            <Head part="parameters" name={name} what="parameter" locked={locked} />
             <div className="grid grid-cols-2 gap-2">
               <Small label="Type">
                 <Select
@@ -85,7 +99,7 @@ function Parameters() {
               </Small>
               <Small label="Default">
                 <DraftInput
-                  placeholder="required"
+                  placeholder="No default"
                   disabled={locked}
                   value={parameter.default === undefined ? "" : textOf(parameter.default)}
                   refuse={(text) => (readValue(text, String(type)) === null ? `Not a valid ${type}.` : null)}
@@ -145,7 +159,7 @@ function Parameters() {
                 onKeep={(text) => set(name, { description: text || undefined })}
               />
             </Small>
-          </div>
+          </Marked>
         );
       }}
     </Rows>
@@ -156,7 +170,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** readValue reads a default of a type; an empty one is none, null is not one. */
+/** readValue reads a default of a type: undefined where it is empty, null where it is none of that type. */
 function readValue(text: string, type: string): { value: unknown } | null {
   if (text === "" && type !== "string") return { value: undefined };
   if (type === "string") return { value: text };
@@ -172,8 +186,8 @@ function readValue(text: string, type: string): { value: unknown } | null {
 
 function Inputs() {
   const { document } = useGraph();
-  const inputs = useRoot("inputs") as Record<string, Schemas["Input"]>;
-  const locked = useLocked();
+  const inputs = useNamed("inputs") as Record<string, Schemas["Input"]>;
+  const locked = !useCanEdit();
   return (
     <Rows
       title="Input files"
@@ -193,8 +207,8 @@ function Inputs() {
         if (!input) return null;
         const set = (change: Partial<Schemas["Input"]>) => document.setNamed("inputs", name, { ...input, ...change });
         return (
-          <div className="space-y-1.5">
-            <Head root="inputs" name={name} what="file input" locked={locked} />
+          <Marked field={`inputs.${name}`} className="space-y-1.5">
+            <Head part="inputs" name={name} what="file input" locked={locked} />
             <div className="flex items-center gap-4">
               <Choice
                 aria-label={`How many files ${name} takes`}
@@ -218,7 +232,7 @@ function Inputs() {
                 onKeep={(description) => set({ description })}
               />
             </Small>
-          </div>
+          </Marked>
         );
       }}
     </Rows>
@@ -228,12 +242,13 @@ function Inputs() {
 function Outputs() {
   const graph = useGraph();
   const { document } = graph;
-  const outputs = useRoot("outputs") as Record<string, { from?: string }>;
-  const locked = useLocked();
-  const sources = graph.now().nodes.flatMap(({ id, data }) =>
-    data.ports.outputs.map((port) => ({
-      value: `${id}.${port.name}`,
-      label: `${data.node.name || id}: ${port.name}`,
+  const outputs = useNamed("outputs") as Record<string, { from?: string }>;
+  const locked = !useCanEdit();
+  useShown(); // steps and their outputs
+  const sources = graph.now().nodes.flatMap(({ data: { node, ports } }) =>
+    ports.outputs.map((port) => ({
+      value: `${node.id}.${port.name}`,
+      label: `${node.name || node.id}: ${port.name}`,
     })),
   );
   return (
@@ -250,25 +265,44 @@ function Outputs() {
       }}
     >
       {(name) => (
-        <div className="space-y-1.5">
-          <Head root="outputs" name={name} what="output" locked={locked} />
-          <Select
-            aria-label={`Where ${name} comes from`}
-            disabled={locked}
-            value={outputs[name]?.from ?? ""}
-            onChange={(event) => document.setNamed("outputs", name, { ...outputs[name], from: event.target.value })}
-          >
-            {!sources.some((source) => source.value === outputs[name]?.from) && (
-              <option value={outputs[name]?.from ?? ""}>{outputs[name]?.from || "Select one"}</option>
-            )}
-            {sources.map((source) => (
-              <option key={source.value} value={source.value}>
-                {source.label}
-              </option>
-            ))}
-          </Select>
-        </div>
+        <Marked field={`outputs.${name}`} className="space-y-1.5">
+          <Head part="outputs" name={name} what="output" locked={locked} />
+          <Source
+            name={name}
+            from={outputs[name]?.from ?? ""}
+            sources={sources}
+            locked={locked}
+            onChange={(from) => document.setNamed("outputs", name, { ...outputs[name], from })}
+          />
+        </Marked>
       )}
     </Rows>
+  );
+}
+
+interface SourceProps {
+  name: string;
+  from: string;
+  sources: { value: string; label: string }[];
+  locked: boolean;
+  onChange: (from: string) => void;
+}
+
+function Source({ name, from, sources, locked, onChange }: SourceProps) {
+  return (
+    <Select
+      {...useMark()}
+      aria-label={`Where ${name} comes from`}
+      disabled={locked}
+      value={from}
+      onChange={(event) => onChange(event.target.value)}
+    >
+      {!sources.some((source) => source.value === from) && <option value={from}>{from || "Select one"}</option>}
+      {sources.map((source) => (
+        <option key={source.value} value={source.value}>
+          {source.label}
+        </option>
+      ))}
+    </Select>
   );
 }

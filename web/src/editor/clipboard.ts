@@ -1,15 +1,15 @@
 // Copied steps are text: they can be pasted into another workflow, a mail, or
 // an issue, and a whole definition can be pasted back.
 import { isRecord } from "../api/failure.ts";
-import type { GraphEdge, GraphNode } from "../graph/model.ts";
+import type { GraphEdge, GraphNode } from "../definition/model.ts";
+import { namePattern } from "../definition/names.ts";
 import type { Piece } from "./document.ts";
-import { namePattern } from "./graph.ts";
 
 export function pieceText(piece: Piece): string {
   return JSON.stringify({ version: 1, ...piece }, null, 2);
 }
 
-/** readPiece takes nodes and edges from text, and nothing that is not one. */
+/** readPiece reads the steps and edges of a text, and leaves out what is none; null if there are no steps. */
 export function readPiece(text: string): Piece | null {
   if (!text.trimStart().startsWith("{") || text.length > 8_000_000) return null;
   let value: unknown;

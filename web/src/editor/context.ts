@@ -1,16 +1,15 @@
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { useStore } from "zustand";
-import type { Problem, ProblemStore } from "./problems.ts";
+import { createStore } from "zustand/vanilla";
+import type { Finding } from "../definition/problems.ts";
+import type { Actions } from "./actions/actions.ts";
+import type { ProblemStore } from "./problems.ts";
 import type { Session, SessionState } from "./session.ts";
 import type { GraphStore, Shown } from "./store.ts";
 
 export interface EditorContext {
   session: Session;
   problems: ProblemStore;
-  /** Why this person cannot edit; null when they can. */
-  lock: string | null;
-  /** show selects a node and brings it into view. */
-  show: (id: string) => void;
 }
 
 export const Editing = createContext<EditorContext | null>(null);
@@ -18,6 +17,28 @@ export const Editing = createContext<EditorContext | null>(null);
 export function useEditor(): EditorContext {
   const context = useContext(Editing);
   if (!context) throw new Error("outside of the editor");
+  return context;
+}
+
+/** WorkspaceContext is for what is beside the canvas, once the workflow is open. */
+export interface WorkspaceContext {
+  actions: Actions;
+  /** show selects a step and brings it into view. */
+  show: (key: string) => void;
+  /** goTo leads to the field that a problem is about. */
+  goTo: (finding: Finding) => void;
+  /** The field that somebody was led to and that has not been shown yet. */
+  sought: SoughtField;
+}
+
+export const newSoughtField = () => createStore<{ finding: Finding | null }>(() => ({ finding: null }));
+export type SoughtField = ReturnType<typeof newSoughtField>;
+
+export const Working = createContext<WorkspaceContext | null>(null);
+
+export function useWorkspace(): WorkspaceContext {
+  const context = useContext(Working);
+  if (!context) throw new Error("outside of the workspace");
   return context;
 }
 
@@ -29,13 +50,18 @@ export function useGraph(): GraphStore {
   return useSession((state) => state.graph);
 }
 
-/** useShown is everything on the canvas; it renders with every change. */
+/** useCanEdit reports whether this person can edit the workflow on this screen. */
+export function useCanEdit(): boolean {
+  return useSession((state) => state.canEdit && state.lock === null);
+}
+
+/** useShown returns everything on the canvas; it renders with every change. */
 export function useShown(): Shown {
   const graph = useGraph();
   return useSyncExternalStore(graph.subscribe, graph.now);
 }
 
-/** useChosen is the one chosen node, if it is one. */
+/** useChosen returns the key of the selected step, if exactly one is selected. */
 export function useChosen(): string | null {
   const graph = useGraph();
   return useSyncExternalStore(graph.subscribe, () => {
@@ -44,8 +70,9 @@ export function useChosen(): string | null {
   });
 }
 
-export function useProblemsOf(id: string): Problem[] {
+/** useFindingsOf lists the problems and warnings of the step with an id. */
+export function useFindingsOf(id: string): Finding[] {
   return useStore(useEditor().problems, (state) => state.byNode.get(id) ?? none);
 }
 
-const none: Problem[] = [];
+const none: Finding[] = [];

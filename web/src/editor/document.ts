@@ -1,35 +1,54 @@
-// Everything that edits a workflow in this tab goes through a Document: one
-// place that knows whether editing is allowed, and that makes each gesture one
-// step of undo.
+// Everything that edits a workflow in this tab goes through a Document: it knows
+// whether editing is allowed, and makes each gesture one step of undo. It names
+// steps by their keys, which never change, unless a name says `id`.
 import * as Y from "yjs";
+import { isRecord } from "../api/failure.ts";
+import { type Keyed, merge, rekeyed } from "../definition/merge.ts";
+import type { Definition, Edit, GraphEdge, GraphNode, NamedPart } from "../definition/model.ts";
+import { freeName, newId } from "../definition/names.ts";
 import { type Placed, place } from "../graph/layout.ts";
-import type { GraphEdge, GraphNode } from "../graph/model.ts";
-import type { Definition } from "../workflows/queries.ts";
 import {
   definitionOf,
-  draw,
-  freeName,
+  idsOf,
+  isShared,
+  keyedOf,
   type Link,
   LOCAL,
-  type NamedRoot,
-  newId,
+  linksOf,
+  memberOf,
+  newStep,
   nodeOf,
   type Roots,
   rootsOf,
   setField,
-  setFields,
-} from "./graph.ts";
+  setMember,
+  type TextField,
+  textOf,
+  writeDefinition,
+  writeKeyed,
+} from "./ydoc.ts";
 
+/** Piece is steps that were copied, with the edges between them. Its ids are those of the definition. */
 export interface Piece {
   nodes: GraphNode[];
   edges: GraphEdge[];
 }
 
+export type Side = "inputs" | "outputs";
+
+/** End is one end of an edge that is being drawn. */
+export interface End {
+  key: string;
+  handle: string | null;
+  type: "source" | "target";
+}
+
 export class Document {
   readonly roots: Roots;
   readonly undo: Y.UndoManager;
-  /** Whether this person may edit; a viewer's gestures end here. */
+  /** Whether this person may edit. Where they may not, every edit does nothing. */
   editable = false;
+  private ids: ReadonlyMap<string, string>;
 
   constructor(readonly doc: Y.Doc = new Y.Doc()) {
     this.roots = rootsOf(doc);
@@ -37,23 +56,51 @@ export class Document {
     this.undo = new Y.UndoManager([nodes, edges, parameters, inputs, outputs, extra], {
       trackedOrigins: new Set([LOCAL]),
       captureTimeout: 300,
+      deleteFilter: (item) => !isShared(this.roots, item),
+    });
+    this.ids = idsOf(nodes);
+    nodes.observeDeep((events) => {
+      if (events.some(changesIds)) this.ids = idsOf(nodes, this.ids);
     });
   }
 
   definition(): Definition {
-    return definitionOf(this.doc);
+    return definitionOf(this.doc, this.ids);
   }
 
-  node(id: string): GraphNode | null {
-    const map = this.roots.nodes.get(id);
-    return map ? nodeOf(id, map) : null;
+  keyed(): Keyed {
+    return keyedOf(this.doc, this.ids);
   }
 
-  edges(): GraphEdge[] {
-    return [...this.roots.edges.entries()].map(([id, link]) => ({ id, ...link }) as GraphEdge);
+  /** idOf returns the id of a step. */
+  idOf(key: string): string {
+    return this.ids.get(key) ?? key;
   }
 
-  /** edit is one step: it does nothing for those who may not. */
+  /** keyOf returns the key of the step with an id. */
+  keyOf(id: string): string | null {
+    if (this.ids.get(id) === id) return id;
+    for (const [key, each] of this.ids) if (each === id) return key;
+    return null;
+  }
+
+  /** node reads a step. */
+  node(key: string): GraphNode | null {
+    const map = this.roots.nodes.get(key);
+    return map instanceof Y.Map ? nodeOf(map, this.idOf(key)) : null;
+  }
+
+  /** links lists the edges. Their ends are keys. */
+  links(): (Link & { id: string })[] {
+    return linksOf(this.roots).map(([id, link]) => ({ ...link, id }));
+  }
+
+  /** isOwn reports whether the origin of a transaction is an edit of this tab. */
+  isOwn(origin: unknown): boolean {
+    return origin === this.undo || this.undo.trackedOrigins.has(origin);
+  }
+
+  /** edit makes a change that undo takes back together with what was edited just before. */
   edit<T>(change: () => T): T | undefined {
     if (!this.editable) return undefined;
     let result: T | undefined;
@@ -63,7 +110,7 @@ export class Document {
     return result;
   }
 
-  /** step is an edit that undo takes back by itself, however soon the next one follows. */
+  /** step makes a change that undo takes back by itself, however soon the next one follows. */
   step<T>(change: () => T): T | undefined {
     this.undo.stopCapturing();
     const result = this.edit(change);
@@ -75,24 +122,16 @@ export class Document {
     return this.step(() => this.put(node));
   }
 
-  private put(node: Partial<GraphNode>): string {
-    const id = node.id && !this.roots.nodes.has(node.id) ? node.id : newId("n");
-    const map = new Y.Map<unknown>();
-    this.roots.nodes.set(id, map);
-    setFields(map, { type: "task", ...(node.type !== "note" && { command: "" }), ...node });
-    return id;
-  }
-
-  /** addAfter inserts a node and joins it with the end that it was drawn from. */
-  addAfter(node: Omit<GraphNode, "id">, from: { node: string; handle: string | null; type: "source" | "target" }) {
-    return this.step(() => {
-      const id = this.put(node);
-      if (node.type !== "note") {
-        if (from.type === "source") this.link(from.node, from.handle, id, null);
-        else this.link(id, null, from.node, from.handle);
-      }
-      return id;
-    });
+  /** put adds a step, connected with the end that an edge was drawn from. It belongs into an edit. */
+  put(node: Omit<GraphNode, "id"> & { id?: string }, from: End | null = null): string {
+    const key = node.id && !this.roots.nodes.has(node.id) ? node.id : newId("n");
+    const { id: _, ...fields } = node;
+    this.roots.nodes.set(key, newStep(key, { type: "task", ...fields }));
+    if (from && node.type !== "note") {
+      if (from.type === "source") this.link(from.key, from.handle, key, null);
+      else this.link(key, null, from.key, from.handle);
+    }
+    return key;
   }
 
   connect(
@@ -109,19 +148,19 @@ export class Document {
     return this.step(() => this.join(source, null, target, null));
   }
 
-  // A line drawn to a whole node carries files where that is clear.
+  // An edge drawn to a whole step carries files where that is clear.
   private link(source: string, from: string | null, target: string, to: string | null): string | undefined {
     const outputs = Object.keys(this.node(source)?.outputs ?? {});
     const sourceHandle = from ?? (outputs.length === 1 ? (outputs[0] ?? null) : null);
     return this.join(source, sourceHandle, target, sourceHandle ? (to ?? this.portFor(target, sourceHandle)) : null);
   }
 
-  // portFor is where a line ends that was drawn to a whole node: the input of
+  // portFor chooses where an edge ends that was drawn to a whole step: the input of
   // the output's name, the one input that waits for something, or a new one.
   private portFor(target: string, wanted: string): string {
     const inputs = this.node(target)?.inputs ?? {};
-    if (wanted in inputs) return wanted;
-    const fed = new Set(this.edges().flatMap((edge) => (edge.target === target ? (edge.targetHandle ?? []) : [])));
+    if (Object.hasOwn(inputs, wanted)) return wanted;
+    const fed = new Set(this.links().flatMap((link) => (link.target === target ? (link.targetHandle ?? []) : [])));
     const waiting = Object.entries(inputs).filter(([name, port]) => !port.from && !port.optional && !fed.has(name));
     return waiting.length === 1 ? (waiting[0]?.[0] ?? wanted) : wanted;
   }
@@ -133,12 +172,12 @@ export class Document {
     targetHandle: string | null,
   ): string | undefined {
     const link = { source, target, ...(sourceHandle && targetHandle && { sourceHandle, targetHandle }) };
-    const twin = this.edges().some(
-      (edge) =>
-        edge.source === source &&
-        edge.target === target &&
-        (edge.sourceHandle ?? null) === sourceHandle &&
-        (edge.targetHandle ?? null) === targetHandle,
+    const twin = this.links().some(
+      (each) =>
+        each.source === source &&
+        each.target === target &&
+        (each.sourceHandle ?? null) === sourceHandle &&
+        (each.targetHandle ?? null) === targetHandle,
     );
     if (twin || source === target || this.reaches(target, source)) return undefined;
     const id = newId("e");
@@ -146,176 +185,211 @@ export class Document {
     return id;
   }
 
-  /** reaches tells whether one node comes before another: joining them the other way would be a circle. */
+  /** reaches reports whether one step comes before another, so that an edge back would close a circle. */
   reaches(from: string, to: string): boolean {
     return from === to || this.after(from).has(to);
   }
 
-  /** after is every node that waits for this one, near or far. */
+  /** after lists the steps that wait for this one, near or far. */
   after(from: string): Set<string> {
     const next = new Map<string, string[]>();
-    for (const edge of this.edges()) {
-      const list = next.get(edge.source);
-      if (list) list.push(edge.target);
-      else next.set(edge.source, [edge.target]);
+    for (const { source, target } of this.links()) {
+      const list = next.get(source);
+      if (list) list.push(target);
+      else next.set(source, [target]);
     }
     const seen = new Set<string>();
     const waiting = [...(next.get(from) ?? [])];
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-      if (seen.has(id)) continue;
-      seen.add(id);
-      waiting.push(...(next.get(id) ?? []));
+    for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
+      if (seen.has(key)) continue;
+      seen.add(key);
+      waiting.push(...(next.get(key) ?? []));
     }
     return seen;
-  }
-
-  setEdge(id: string, link: Link): void {
-    this.edit(() => this.roots.edges.set(id, link));
   }
 
   remove(nodes: readonly string[], edges: readonly string[]): void {
     const gone = new Set(nodes);
     this.step(() => {
       for (const id of edges) this.roots.edges.delete(id);
-      for (const [id, link] of this.roots.edges.entries()) {
-        if (gone.has(link.source) || gone.has(link.target)) this.roots.edges.delete(id);
+      for (const { id, source, target } of this.links()) {
+        if (gone.has(source) || gone.has(target)) this.roots.edges.delete(id);
       }
-      for (const id of gone) this.roots.nodes.delete(id);
+      for (const key of gone) this.roots.nodes.delete(key);
     });
   }
 
-  /** move places nodes: one step, however many. */
+  /** move places steps: one step of undo, however many. */
   move(positions: Iterable<Placed>): void {
     this.step(() => {
-      for (const { id, x, y } of positions) {
-        const map = this.roots.nodes.get(id);
+      for (const { id: key, x, y } of positions) {
+        const map = this.roots.nodes.get(key);
         if (map) setField(map, "position", { x: Math.round(x), y: Math.round(y) });
       }
     });
   }
 
-  setField(id: string, key: string, value: unknown): void {
+  setField(key: string, field: string, value: unknown): void {
     this.edit(() => {
-      const map = this.roots.nodes.get(id);
-      if (map) setField(map, key, value);
+      const map = this.roots.nodes.get(key);
+      if (map) setField(map, field, value);
     });
   }
 
-  /** command is the shared text of a node's command. */
-  command(id: string): Y.Text | null {
-    const map = this.roots.nodes.get(id);
-    const text = map?.get("command");
-    if (text instanceof Y.Text) return text;
-    if (!map) return null;
-    return (
-      this.edit(() => {
-        map.set("command", new Y.Text(typeof text === "string" ? text : ""));
-        return map.get("command") as Y.Text;
-      }) ?? null
-    );
+  /** text returns the shared text of a step's field; null where it has none yet. */
+  text(key: string, field: TextField): Y.Text | null {
+    const text = this.roots.nodes.get(key)?.get(field);
+    return text instanceof Y.Text ? text : null;
   }
 
-  setNamed(root: NamedRoot, name: string, value: unknown): void {
-    this.edit(() => {
-      if (value === undefined) this.roots[root].delete(name);
-      else this.roots[root].set(name, value);
-    });
+  /** startText gives a step a text to type into. It is no edit that undo takes back. */
+  startText(key: string, field: TextField): void {
+    const map = this.roots.nodes.get(key);
+    if (this.editable && map) textOf(map, field);
   }
 
-  rename(root: NamedRoot, from: string, to: string): void {
+  setNamed(part: NamedPart, name: string, value: unknown): void {
+    this.edit(() => setMember(this.roots[part], name, value));
+  }
+
+  /** named reads a parameter, or an input or output of the workflow. */
+  named(part: NamedPart, name: string): unknown {
+    return memberOf(this.roots[part].get(name));
+  }
+
+  removePort(key: string, side: Side, name: string): void {
     this.step(() => {
-      const value = this.roots[root].get(from);
-      if (value === undefined || this.roots[root].has(to)) return;
-      this.roots[root].set(to, value);
-      this.roots[root].delete(from);
-    });
-  }
-
-  /** renamePort keeps the lines that end in a port with it. */
-  renamePort(id: string, side: "inputs" | "outputs", from: string, to: string): void {
-    this.step(() => {
-      const map = this.roots.nodes.get(id);
+      const map = this.roots.nodes.get(key);
       if (!map) return;
-      const ports = this.node(id)?.[side] ?? {};
-      const { [from]: port, ...others } = ports as Record<string, unknown>;
-      if (to in others) return;
-      if (port !== undefined) setField(map, side, { ...others, [to]: port });
-      for (const [edgeId, link] of this.roots.edges.entries()) {
-        if (side === "inputs" && link.target === id && link.targetHandle === from)
-          this.roots.edges.set(edgeId, { ...link, targetHandle: to });
-        if (side === "outputs" && link.source === id && link.sourceHandle === from)
-          this.roots.edges.set(edgeId, { ...link, sourceHandle: to });
-      }
-    });
-  }
-
-  removePort(id: string, side: "inputs" | "outputs", name: string): void {
-    this.step(() => {
-      const map = this.roots.nodes.get(id);
-      if (!map) return;
-      const { [name]: _, ...others } = (this.node(id)?.[side] ?? {}) as Record<string, unknown>;
+      const { [name]: _, ...others } = (this.node(key)?.[side] ?? {}) as Record<string, unknown>;
       setField(map, side, Object.keys(others).length > 0 ? others : undefined);
-      for (const [edgeId, link] of this.roots.edges.entries()) {
+      for (const link of this.links()) {
         const end = side === "inputs" ? [link.target, link.targetHandle] : [link.source, link.sourceHandle];
-        if (end[0] === id && end[1] === name) this.roots.edges.delete(edgeId);
+        if (end[0] === key && end[1] === name) this.roots.edges.delete(link.id);
       }
     });
   }
 
-  /** take is what copying takes: nodes, and the lines between them. */
-  take(ids: readonly string[]): Piece {
-    const chosen = new Set(ids);
+  /** apply makes edits as one step of undo. Their paths name steps by id: `nodes.trim.command`, `edges.e1`. */
+  apply(edits: readonly Edit[]): void {
+    this.step(() => {
+      for (const edit of edits) this.set(edit.path.split("."), edit.value ?? undefined);
+    });
+  }
+
+  /** set writes one field of the definition. */
+  private set([part = "", name = "", ...path]: string[], value: unknown): void {
+    const { nodes, edges, extra } = this.roots;
+    if (part === "nodes") {
+      const key = this.keyOf(name);
+      const map = key === null ? undefined : nodes.get(key);
+      const [field, ...inside] = path;
+      if (key === null || !map) return;
+      if (field) setField(map, field, changed(this.node(key)?.[field], inside, value));
+      else if (value === undefined) this.remove([key], []);
+    } else if (part === "edges") {
+      const next = changed(edges.get(name), path, this.keyedEnds(path, value));
+      if (next === undefined) edges.delete(name);
+      else edges.set(name, next as Link);
+    } else if (part === "parameters" || part === "inputs" || part === "outputs") {
+      this.setNamed(part, name, changed(this.named(part, name), path, value));
+    } else {
+      const next = changed(extra.get(part), name === "" ? [] : [name, ...path], value);
+      if (next === undefined) extra.delete(part);
+      else extra.set(part, next);
+    }
+  }
+
+  /** keyedEnds replaces the ids of steps in an edit of a line with their keys. */
+  private keyedEnds(path: readonly string[], value: unknown): unknown {
+    const key = (id: unknown) => (typeof id === "string" ? (this.keyOf(id) ?? id) : id);
+    if (path[0] === "source" || path[0] === "target") return key(value);
+    if (path.length > 0 || !isRecord(value)) return value;
+    return { ...value, source: key(value.source), target: key(value.target) };
+  }
+
+  /** take copies steps, and the edges between them. */
+  take(keys: readonly string[]): Piece {
+    const chosen = new Set(keys);
+    const links = this.links().filter((link) => chosen.has(link.source) && chosen.has(link.target));
     return {
-      nodes: ids.flatMap((id) => this.node(id) ?? []),
-      edges: this.edges().filter((edge) => chosen.has(edge.source) && chosen.has(edge.target)),
+      nodes: keys.flatMap((key) => this.node(key) ?? []),
+      edges: links.map(
+        (link) => ({ ...link, source: this.idOf(link.source), target: this.idOf(link.target) }) as GraphEdge,
+      ),
     };
   }
 
-  /** paste adds a copied piece under new ids, with its middle at a point or a little beside where it was. */
-  paste(piece: Piece, at?: { x: number; y: number }): string[] {
-    const xs = piece.nodes.map((node) => node.position?.x ?? 0);
-    const ys = piece.nodes.map((node) => node.position?.y ?? 0);
-    const shift = at
-      ? { x: at.x - (Math.min(...xs) + Math.max(...xs)) / 2, y: at.y - (Math.min(...ys) + Math.max(...ys)) / 2 }
-      : { x: 40, y: 40 };
+  /** paste adds a copied piece under new ids, moved by an offset. It returns the keys. */
+  paste(piece: Piece, offset: { x: number; y: number }): string[] {
     return (
       this.step(() => {
-        const ids = new Map<string, string>();
+        const keys = new Map<string, string>();
         for (const { id, ...node } of piece.nodes) {
-          const x = Math.round((node.position?.x ?? 0) + shift.x);
-          const y = Math.round((node.position?.y ?? 0) + shift.y);
-          ids.set(id, this.put({ ...node, position: { x, y } } as Partial<GraphNode>));
+          const x = Math.round((node.position?.x ?? 0) + offset.x);
+          const y = Math.round((node.position?.y ?? 0) + offset.y);
+          keys.set(id, this.put({ ...node, position: { x, y } } as Omit<GraphNode, "id">));
         }
         for (const { id: _, ...link } of piece.edges) {
-          const [source, target] = [ids.get(link.source), ids.get(link.target)];
+          const [source, target] = [keys.get(link.source), keys.get(link.target)];
           if (source && target) this.roots.edges.set(newId("e"), { ...link, source, target } as Link);
         }
-        return [...ids.values()];
+        return [...keys.values()];
       }) ?? []
     );
   }
 
-  /** tidy lays out all nodes, or those chosen, around where they were. */
-  tidy(ids?: readonly string[]): void {
-    const piece = this.take(ids ?? [...this.roots.nodes.keys()]);
-    const tasks = piece.nodes.filter((node) => node.type !== "note");
-    if (tasks.length > 0) this.move(place(tasks, piece.edges));
+  /** tidy lays out all steps, or those with these keys, around where they were. */
+  tidy(keys?: readonly string[]): void {
+    const chosen = new Set(keys ?? this.roots.nodes.keys());
+    const tasks = [...chosen].flatMap((key) => {
+      const node = this.node(key);
+      return node && node.type !== "note" ? [{ ...node, id: key }] : []; // the layout names steps by key
+    });
+    const links = this.links().filter((link) => chosen.has(link.source) && chosen.has(link.target));
+    if (tasks.length > 0) this.move(place(tasks, links as unknown as GraphEdge[]));
   }
 
-  /** replace makes the document say another definition, as one step. */
+  /** replace makes the document say another definition, as one step of undo. */
   replace(definition: Definition): void {
-    if (!this.editable) return;
-    this.undo.stopCapturing();
-    draw(this.doc, definition, LOCAL);
-    this.undo.stopCapturing();
+    this.step(() => writeDefinition(this.doc, definition, LOCAL));
   }
 
-  freeName(root: NamedRoot, wanted: string): string {
-    return freeName(wanted, (name) => this.roots[root].has(name));
+  /** mergeIn makes the changes from base to mine here, as one step of undo. It returns the steps that stay because others changed them. */
+  mergeIn(base: Keyed, mine: Keyed): GraphNode[] {
+    const { result, kept } = merge(base, mine, this.keyed());
+    this.step(() => writeKeyed(this.doc, result, LOCAL));
+    return kept;
+  }
+
+  freeName(part: NamedPart, wanted: string): string {
+    return freeName(wanted, (name) => this.roots[part].has(name));
   }
 
   destroy(): void {
     this.undo.destroy();
     this.doc.destroy();
   }
+}
+
+/** alignKeys puts a definition of another document under the keys that its steps have in this one. Steps are found by the ids they had in base. */
+export function alignKeys(definition: Keyed, base: Keyed, document: Document): Keyed {
+  return rekeyed(definition, (key) => document.keyOf(base.nodes.get(key)?.id ?? key) ?? key);
+}
+
+/** changesIds reports whether an event adds or removes steps, or changes the id of one. */
+function changesIds(event: Y.YEvent<Y.AbstractType<unknown>>): boolean {
+  if (!(event instanceof Y.YMapEvent)) return false;
+  return event.path.length === 0 || (event.path.length === 1 && event.keysChanged.has("id"));
+}
+
+/** changed returns a plain value with the field at a path set; undefined removes it. */
+function changed(value: unknown, path: readonly string[], to: unknown): unknown {
+  const [field, ...inside] = path;
+  if (field === undefined) return to;
+  const fields = new Map(Object.entries(isRecord(value) ? value : {}));
+  const next = changed(fields.get(field), inside, to);
+  if (next === undefined) fields.delete(field);
+  else fields.set(field, next);
+  return Object.fromEntries(fields);
 }

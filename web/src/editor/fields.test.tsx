@@ -1,6 +1,6 @@
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DraftInput } from "./fields.tsx";
+import { DraftArea, DraftInput } from "./fields.tsx";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -34,4 +34,46 @@ test("what is refused stays to be put right, with the reason, until Escape", () 
   expect(onKeep).not.toHaveBeenCalled();
   fireEvent.keyDown(screen.getByRole("textbox"), { key: "Escape" });
   expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("1");
+});
+
+test("what a colleague writes into a focused field is not reverted", () => {
+  const onKeep = vi.fn();
+  const { rerender } = render(<DraftInput value="a" onKeep={onKeep} />);
+  type("ab");
+  wait();
+  expect(onKeep).toHaveBeenCalledWith("ab");
+  rerender(<DraftInput value="ab" onKeep={onKeep} />);
+  onKeep.mockClear();
+  rerender(<DraftInput value="theirs" onKeep={onKeep} />);
+  expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("theirs");
+  fireEvent.blur(screen.getByRole("textbox"));
+  wait();
+  expect(onKeep).not.toHaveBeenCalled();
+});
+
+test("a text has what a colleague wrote while it was typed into", () => {
+  const onKeep = vi.fn();
+  const { rerender } = render(<DraftArea value={"one\ntwo\n"} onKeep={onKeep} />);
+  type("one\ntwo\nmine\n");
+  rerender(<DraftArea value={"theirs\none\ntwo\n"} onKeep={onKeep} />);
+  wait();
+  expect(onKeep).toHaveBeenCalledWith("theirs\none\ntwo\nmine\n");
+});
+
+test("a draft is shown until it has been kept", async () => {
+  let kept = () => {};
+  const onKeep = () =>
+    new Promise<void>((resolve) => {
+      kept = resolve;
+    });
+  const { rerender } = render(<DraftInput value="old" onKeep={onKeep} whole />);
+  const value = () => screen.getByRole<HTMLInputElement>("textbox").value;
+  type("new");
+  fireEvent.blur(screen.getByRole("textbox"));
+  expect(value()).toBe("new");
+  await act(async () => kept());
+  rerender(<DraftInput value="new" onKeep={onKeep} whole />);
+  expect(value()).toBe("new");
+  rerender(<DraftInput value="theirs" onKeep={onKeep} whole />);
+  expect(value()).toBe("theirs");
 });

@@ -1,23 +1,38 @@
-// Controls that write into the shared document: a draft while it is typed,
-// kept after a pause or on leaving.
+// Controls that write into the shared document: a draft while somebody types, kept
+// after a pause or on leaving.
 import { Plus, Trash2 } from "lucide-react";
 import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { mergeText } from "../definition/merge.ts";
+import { namePattern } from "../definition/names.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Input, Textarea } from "../ui/Field.tsx";
-import { namePattern } from "./graph.ts";
+import { useMark } from "./Marked.tsx";
 
-interface Draft {
+interface DraftProps {
   value: string;
-  onKeep: (value: string) => void;
-  /** A reason not to keep it; it stays a draft, until it is put right or Escape takes it back. */
+  /** While a promise is pending, the draft is still shown. */
+  onKeep: (value: string) => void | Promise<void>;
+  /** A reason not to keep it; it stays a draft, until it is put right or Escape discards it. */
   refuse?: (value: string) => string | null;
   /** Kept on leaving alone, not after a pause. */
   whole?: boolean;
+  /** What others write into the value meanwhile is kept, too. */
+  merges?: boolean;
 }
 
-function useDraft({ value, onKeep, refuse, whole = false }: Draft) {
-  const [draft, setDraft] = useState<string | null>(null);
+interface Draft {
+  text: string;
+  /** The value that the draft began from, or was kept as. */
+  base: string;
+  /** Whether the value that this draft was kept as is still to come. */
+  expects: boolean;
+}
+
+const pause = 500;
+
+function useDraft({ value, onKeep, refuse, whole = false, merges = false }: DraftProps) {
+  const [draft, setDraft] = useState<Draft | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const latest = useRef({ value, onKeep, refuse, draft });
   useEffect(() => {
@@ -26,41 +41,64 @@ function useDraft({ value, onKeep, refuse, whole = false }: Draft) {
   const keep = () => {
     clearTimeout(timer.current);
     const now = latest.current;
-    if (now.draft !== null && now.draft !== now.value && !now.refuse?.(now.draft)) now.onKeep(now.draft);
+    if (!now.draft || now.draft.text === now.draft.base || now.refuse?.(now.draft.text)) return;
+    const { text, base } = now.draft;
+    const kept = merges ? mergeText(base, text, now.value) : text;
+    const next = { text: kept, base: kept, expects: kept !== now.value };
+    latest.current = { ...now, draft: next };
+    setDraft(next);
+    if (kept !== now.value) return now.onKeep(kept);
   };
+  // A draft that was kept gives way to what somebody else writes.
+  const seen = useRef(value);
+  useEffect(() => {
+    if (seen.current === value) return;
+    seen.current = value;
+    setDraft((old) => {
+      if (!old || old.text !== old.base) return old;
+      return old.expects ? { ...old, expects: false } : null;
+    });
+  }, [value]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is typed is kept when the control goes away
-  useEffect(() => keep, []);
-  const wrong = draft !== null && draft !== value ? (refuse?.(draft) ?? null) : null;
+  useEffect(() => () => void keep(), []);
+  const wrong = draft !== null && draft.text !== value ? (refuse?.(draft.text) ?? null) : null;
+  const mark = useMark();
   return {
     wrong,
-    reset: () => setDraft(null),
+    reset: () => {
+      clearTimeout(timer.current);
+      setDraft(null);
+    },
     props: {
-      value: draft ?? value,
-      "aria-invalid": wrong ? true : undefined,
+      ...mark,
+      value: draft?.text ?? value,
+      ...(wrong && { "aria-invalid": true }),
       onChange: (event: { target: { value: string } }) => {
-        setDraft(event.target.value);
+        const text = event.target.value;
+        setDraft((old) => ({ text, base: old?.base ?? value, expects: false }));
         clearTimeout(timer.current);
-        if (!whole) timer.current = setTimeout(keep, 500);
+        if (!whole) timer.current = setTimeout(() => void keep(), pause);
       },
-      onBlur: () => {
-        keep();
-        if (!wrong) setDraft(null);
+      onBlur: async () => {
+        const kept = keep();
+        if (kept) await kept;
+        if (!wrong) setDraft((now) => (now && now.text !== now.base ? now : null));
       },
     },
   };
 }
 
-type DraftInputProps = Draft & Omit<ComponentProps<"input">, "value" | "onChange" | "onBlur">;
+type DraftInputProps = DraftProps & Omit<ComponentProps<"input">, "value" | "onChange" | "onBlur">;
 
-export function DraftInput({ value, onKeep, refuse, whole = false, ...rest }: DraftInputProps) {
-  const { props, wrong, reset } = useDraft({ value, onKeep, whole, ...(refuse && { refuse }) });
+export function DraftInput({ value, onKeep, refuse, whole = false, merges = false, ...rest }: DraftInputProps) {
+  const { props, wrong, reset } = useDraft({ value, onKeep, whole, merges, ...(refuse && { refuse }) });
   const about = useId();
   return (
     <>
       <Input
         {...rest}
         {...props}
-        aria-describedby={wrong ? about : undefined}
+        {...(wrong && { "aria-describedby": about })}
         onKeyDown={(event) => {
           if (event.key === "Enter") event.currentTarget.blur();
           if (event.key === "Escape") reset();
@@ -75,10 +113,10 @@ export function DraftInput({ value, onKeep, refuse, whole = false, ...rest }: Dr
   );
 }
 
-type DraftAreaProps = Draft & Omit<ComponentProps<"textarea">, "value" | "onChange" | "onBlur">;
+type DraftAreaProps = DraftProps & Omit<ComponentProps<"textarea">, "value" | "onChange" | "onBlur">;
 
-export function DraftArea({ value, onKeep, refuse, ...rest }: DraftAreaProps) {
-  const { props, wrong } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
+export function DraftArea({ value, onKeep, refuse, merges = true, ...rest }: DraftAreaProps) {
+  const { props, wrong } = useDraft({ value, onKeep, merges, ...(refuse && { refuse }) });
   const about = useId();
   return (
     <>
@@ -92,7 +130,7 @@ export function DraftArea({ value, onKeep, refuse, ...rest }: DraftAreaProps) {
   );
 }
 
-/** refuseName says what a name must look like. */
+/** refuseName says what is wrong with a name. */
 export function refuseName(taken: (name: string) => boolean): (name: string) => string | null {
   return (name) => {
     if (!namePattern.test(name)) return "Use letters, digits and _, not starting with a digit, up to 63 characters.";
@@ -172,7 +210,7 @@ export function RemoveButton({ label, onClick, locked }: { label: string; onClic
   );
 }
 
-/** NameRow is a name that can be changed, with a way to remove what it names. */
+/** NameRow edits a name, and removes what it names. */
 export function NameRow({
   what,
   name,
@@ -185,7 +223,7 @@ export function NameRow({
   name: string;
   locked: boolean;
   taken: (name: string) => boolean;
-  onRename: (name: string) => void;
+  onRename: (name: string) => void | Promise<void>;
   onRemove: () => void;
 }) {
   return (

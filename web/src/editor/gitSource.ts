@@ -24,7 +24,7 @@ export function refuseFolder(text: string): string | null {
   return text.trim() !== "" && wrong ? "A folder in the repository, such as analysis/scripts." : null;
 }
 
-/** gitConnections are those that a repository can be read with, and the one that is named, whatever became of it. */
+/** gitConnections lists the connections that can read a repository, and the one that is named even if it cannot. */
 export function gitConnections(
   list: { id: string; name: string; type: string }[],
   named: string,

@@ -1,8 +1,9 @@
-// What can be put on the canvas.
+// The steps that can be added.
 import { Code, FileStack, GitBranch, ListTree, type LucideIcon, Merge, StickyNote, Terminal } from "lucide-react";
-import type { GraphNode } from "../graph/model.ts";
+import type { GraphNode } from "../definition/model.ts";
 import { card } from "../graph/ports.ts";
 import type { Sized } from "../graph/view.ts";
+import type { Document, End } from "./document.ts";
 import type { GraphStore } from "./store.ts";
 
 export interface Kind {
@@ -12,9 +13,11 @@ export interface Kind {
   words: string;
   icon: LucideIcon;
   node: Omit<GraphNode, "id">;
+  /** The input of the workflow that the step runs over. */
+  over?: string;
 }
 
-// A step that is put on the canvas reuses what it computed before: running again after an edit is then quick.
+// A step that is added reuses what it computed before: running again after an edit is then quick.
 const task = (node: Partial<GraphNode>) => ({ type: "task", cache: true, ...node }) as Omit<GraphNode, "id">;
 
 export const kinds: Kind[] = [
@@ -52,9 +55,9 @@ export const kinds: Kind[] = [
     node: task({
       name: "For each file",
       command: 'wc -l < "$ITEM" > count.txt\n',
-      scatter: { over: "inputs.files" },
       outputs: { count: { path: "count.txt", many: false, optional: false } },
     }),
+    over: "files",
   },
   {
     key: "scatter-values",
@@ -110,7 +113,7 @@ export function findKinds(words: string): Kind[] {
 
 const gap = 24;
 
-/** freePlace is the point, or the nearest one below or beside it where a card lies on no other. */
+/** freePlace returns the point, or the nearest one below or beside it where a card lies on no other. */
 export function freePlace(
   nodes: readonly Sized[],
   at: { x: number; y: number },
@@ -131,12 +134,38 @@ export function freePlace(
   return at;
 }
 
-/** add puts a kind of step on the canvas, its head near a point, and chooses it. */
-export function add(graph: GraphStore, key: string, at: { x: number; y: number }): void {
-  const kind = kinds.find((each) => each.key === key);
-  if (!kind) return;
+/**
+ * addStep adds a step with its head near a point, and selects it. The input that it runs
+ * over comes with it, as one step of undo. It returns the key of the step.
+ */
+export function addStep(
+  graph: GraphStore,
+  { node, over }: Pick<Kind, "node" | "over">,
+  at: { x: number; y: number },
+  from: End | null = null,
+): string | undefined {
+  const { document } = graph;
   const { x, y } = freePlace(graph.now().nodes, { x: at.x - card.width / 2, y: at.y - card.head / 2 });
-  const position = { x: Math.round(x), y: Math.round(y) };
-  const id = graph.document.addNode({ ...kind.node, position } as Kind["node"]);
-  if (id) graph.select([id]);
+  const placed = { ...node, position: { x: Math.round(x), y: Math.round(y) } } as Kind["node"];
+  const key = document.step(() => {
+    const scatter = over && { scatter: { over: `inputs.${listInput(document, over)}` } };
+    return document.put({ ...placed, ...scatter } as Kind["node"], from);
+  });
+  if (key) graph.select([key]);
+  return key;
+}
+
+/** listInput finds the input of files with a name, or makes it, under another name if that is taken. */
+function listInput(document: Document, wanted: string): string {
+  const there = document.named("inputs", wanted) as { type?: string } | undefined;
+  if (there?.type === "files") return wanted;
+  const name = document.freeName("inputs", wanted);
+  document.setNamed("inputs", name, { type: "files", required: true });
+  return name;
+}
+
+/** add does so for a kind. */
+export function add(graph: GraphStore, key: string, at: { x: number; y: number }): string | undefined {
+  const kind = kinds.find((each) => each.key === key);
+  return kind && addStep(graph, kind, at);
 }

@@ -1,13 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  problemsAt,
-  readChannels,
-  readPackages,
-  wrongChannel,
-  wrongConda,
-  wrongLock,
-  wrongPackage,
-} from "./packages.ts";
+import { readChannels, readPackages, wrongChannel, wrongConda, wrongLock, wrongPackage } from "./packages.ts";
 
 test("lines are packages", () => {
   expect(readPackages("pandas==2.2.*\n\n  numpy \n")).toEqual(["pandas==2.2.*", "numpy"]);
@@ -75,16 +67,4 @@ test.each([
   ["# python 3.12\n--index-url https://evil.example", "has no hash"],
 ])("%j is no lock", (text, says) => {
   expect(wrongLock(text)).toContain(says);
-});
-
-test("a problem of the server is shown at its field", () => {
-  const problems = [
-    { path: "nodes[2].environment.conda[1]", message: "one" },
-    { path: "nodes[2].environment", message: "all" },
-    { path: "nodes[2].environment.channels[0]", message: "channel" },
-    { path: "nodes[2].command", message: "other" },
-  ];
-  expect(problemsAt(problems, "conda", true)).toBe("one\nall");
-  expect(problemsAt(problems, "channels", false)).toBe("channel");
-  expect(problemsAt(problems, "python", false)).toBeUndefined();
 });

@@ -1,9 +1,9 @@
-// Which packages a step names, and what is no package.
+// Reading the packages that a step names.
 
 const requirement =
   /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._, -]*\])?\s*\(?\s*((===|==|!=|<=|>=|~=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*!+_-]*\s*(,\s*(===|==|!=|<=|>=|~=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*!+_-]*\s*)*)?\)?\s*(;.+)?$/;
 
-/** readPackages are the lines that say something. */
+/** readPackages lists the lines that are not empty. */
 export function readPackages(text: string): string[] {
   return text
     .split("\n")
@@ -33,7 +33,7 @@ export function wrongConda(text: string): string | null {
   return `“${line}” is not a package such as samtools=1.20`;
 }
 
-/** readChannels are the names between commas or spaces. */
+/** readChannels lists the names between commas or spaces. */
 export function readChannels(text: string): string[] {
   return text.split(/[\s,]+/).filter((name) => name !== "");
 }
@@ -55,17 +55,4 @@ export function wrongLock(text: string): string | null {
   return line === undefined
     ? null
     : `“${line.trim().slice(0, 80)}” has no hash: only files whose hash is known are installed.`;
-}
-
-/** problemsAt are what the server says of one field of an environment, and of all of it where that is asked for. */
-export function problemsAt(
-  problems: { path: string; message: string }[],
-  field: string,
-  whole: boolean,
-): string | undefined {
-  const own = problems.filter(({ path }) => {
-    const [, inside] = /^nodes\[\d+\]\.environment(?:\.(\w+)(?:\[\d+\])?)?$/.exec(path) ?? [null, null];
-    return inside === field || (whole && inside === undefined);
-  });
-  return own.length > 0 ? own.map((each) => each.message).join("\n") : undefined;
 }

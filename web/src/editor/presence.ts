@@ -1,5 +1,5 @@
-// Who else is here, where they point, what they have chosen and drag. Kept
-// apart by how often it changes: a moving cursor renders a cursor.
+// Who else is in the editor: where they point, and which steps they have selected or
+// drag. Each part changes on its own, so that a moving cursor renders only a cursor.
 import type { Awareness } from "y-protocols/awareness";
 import { createStore } from "zustand/vanilla";
 import { isRecord } from "../api/failure.ts";
@@ -18,7 +18,7 @@ type Point = { x: number; y: number };
 export interface PresenceState {
   people: Person[];
   cursors: Map<number, Point>;
-  /** By node: who has chosen it. */
+  /** Who has selected a step, by its key. */
   chosen: Map<string, Person[]>;
 }
 
@@ -27,7 +27,7 @@ export const newPresence = () =>
 
 export type Presence = ReturnType<typeof newPresence>;
 
-/** watchPresence reads what others say of themselves; nothing in it is trusted to have a shape. */
+/** watchPresence reads what others say of themselves, whatever shape that has. */
 export function watchPresence(
   awareness: Awareness,
   presence: Presence,
@@ -67,7 +67,7 @@ export function watchPresence(
   return () => awareness.off("change", read);
 }
 
-/** personOf is who somebody says to be. */
+/** personOf reads who somebody says to be. */
 export function personOf(client: number, user: unknown): Person {
   const said = isRecord(user) ? user : {};
   const text = (value: unknown, other: string) => (typeof value === "string" && value !== "" ? value : other);

@@ -1,49 +1,39 @@
-// What is wrong with the graph, as the server sees it: the same list for
-// everybody, each entry with the node it is about.
+// What is wrong with the definition, as the server sees it. A live room sends it to
+// everybody; without one, the server is asked after each change.
 import { createStore } from "zustand/vanilla";
-import { api, ask, type Schemas } from "../api/client.ts";
-import type { Definition } from "../workflows/queries.ts";
+import { type Api, ask, type Schemas } from "../api/client.ts";
+import { byStep, type Finding, faultyLines, findingsOf } from "../definition/problems.ts";
 import type { Document } from "./document.ts";
-
-export type Problem = Schemas["Problem"] & { node: string | null };
+import type { Findings } from "./live.ts";
 
 interface ProblemState {
-  /** Null until they were asked for. */
-  list: Problem[] | null;
-  byNode: Map<string, Problem[]>;
+  /** Problems, then warnings; null until the server has said what is wrong. */
+  list: Finding[] | null;
+  /** By the id of the step. */
+  byNode: ReadonlyMap<string, Finding[]>;
+  /** The lines that have problems, by their ids. */
+  lines: ReadonlySet<string>;
 }
 
-export const newProblems = () => createStore<ProblemState>(() => ({ list: null, byNode: new Map() }));
+export const newProblems = () => createStore<ProblemState>(() => ({ list: null, byNode: new Map(), lines: new Set() }));
 export type ProblemStore = ReturnType<typeof newProblems>;
 
-/** located finds the node that a path such as nodes[2].inputs.reads is about. */
-export function located(problem: Schemas["Problem"], definition: Definition): Problem {
-  const [, list, index] = /^(nodes|edges)\[(\d+)\]/.exec(problem.path) ?? [];
-  if (list === "nodes") return { ...problem, node: definition.nodes?.[Number(index)]?.id ?? null };
-  if (list === "edges") return { ...problem, node: definition.edges?.[Number(index)]?.target ?? null };
-  const output = /^outputs\.(\w+)/.exec(problem.path)?.[1];
-  const from = output ? definition.outputs?.[output]?.from : undefined;
-  return { ...problem, node: definition.nodes?.find((node) => from?.startsWith(`${node.id}.`))?.id ?? null };
+/** showFindings puts what the server said into the store. */
+export function showFindings(store: ProblemStore, { problems, warnings }: Findings, document: Document): void {
+  const list = findingsOf(problems, warnings, document.definition());
+  store.setState({ list, byNode: byStep(list), lines: faultyLines(list) });
 }
 
-/** watchProblems asks again a moment after each change. */
-export function watchProblems(document: Document, store: ProblemStore, pause = 700): () => void {
+/** pollProblems asks what is wrong, and asks again a moment after each change. */
+export function pollProblems(api: Api, document: Document, store: ProblemStore, pause = 700): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let asked = 0;
   const check = async () => {
     const mine = ++asked;
-    const definition = document.definition();
+    const definition = document.definition() as unknown as Schemas["ValidateRequest"]["definition"];
     try {
-      const { problems } = await ask(
-        api.POST("/api/workflows/validate", {
-          body: { definition: definition as unknown as Schemas["ValidateRequest"]["definition"] },
-        }),
-      );
-      if (mine !== asked) return;
-      const list = problems.map((problem) => located(problem, definition));
-      const byNode = new Map<string, Problem[]>();
-      for (const each of list) if (each.node) byNode.set(each.node, [...(byNode.get(each.node) ?? []), each]);
-      store.setState({ list, byNode });
+      const found = await ask(api.POST("/api/workflows/validate", { body: { definition } }));
+      if (mine === asked) showFindings(store, found, document);
     } catch {
       // The shell tells that the server is away; the next change asks again.
     }

@@ -1,18 +1,20 @@
-// One person at one workflow: the document, how it is kept, and who else is
-// there. Where no editor room can be had, changes are saved by plain requests.
+// One person at one workflow: the document, how it is saved, and who else is there.
+// Without an editor room, changes are saved by plain requests.
 import { Awareness } from "y-protocols/awareness";
 import { createStore } from "zustand/vanilla";
-import type { Schemas } from "../api/client.ts";
 import { ApiFailure, isFailure, sentence } from "../api/failure.ts";
+import type { Definition, Edit } from "../definition/model.ts";
+import type { Name } from "../definition/references.ts";
 import { toast } from "../ui/toast.ts";
-import type { Definition } from "../workflows/queries.ts";
+import { newCodeDraft } from "./codeDraft.ts";
 import { Document } from "./document.ts";
-import { draw, LOCAL } from "./graph.ts";
-import { type Ending, Live, type Pass } from "./live.ts";
+import { type Ending, type Findings, Live, type Pass } from "./live.ts";
 import { newPresence, watchPresence } from "./presence.ts";
+import { type Leftover, rename } from "./rename.ts";
 import { GraphStore } from "./store.ts";
 import { Unsaved } from "./unsaved.ts";
 import { forgetEdits, type UnsavedEdits } from "./unsavedStore.ts";
+import { writeDefinition } from "./ydoc.ts";
 
 export type Save = "opening" | "saved" | "saving" | "offline" | "conflict" | "refused";
 
@@ -22,30 +24,39 @@ export interface SessionState {
   save: Save;
   /** Why saving was refused. */
   refusal: string | null;
+  /** Whether this person may edit the workflow. */
   canEdit: boolean;
+  /** Why they cannot edit it on this screen. */
+  lock: string | null;
   ending: Ending | null;
   /** What the room says is wrong with the definition. */
-  problems: Schemas["Problem"][] | null;
-  /** Edits made without the server that could not be merged by themselves. */
+  findings: Findings | null;
+  /** What still says an old name after a rename. */
+  leftover: Leftover | null;
+  /** Edits made without the server that could not be merged automatically. */
   left: UnsavedEdits[];
   /** Replaced when the document starts afresh. */
   graph: GraphStore;
 }
 
-export interface Keeper {
+/** Backend is how a session reaches the server. */
+export interface Backend {
   /** pass opens the editor room; a 404 means there is none. */
   pass: () => Promise<Pass>;
-  /** load and save are for a server without rooms; without save it can only be looked at. */
+  /** load and save are for a server without rooms. Without save the workflow can only be viewed. */
   load: () => Promise<{ definition: Definition; tag: string | null }>;
   save?: (definition: Definition, tag: string | null) => Promise<string | null>;
   mayEdit: boolean;
   user: { name: string };
-  /** Whose edits of what: under this name they are kept while the server is away. */
+  /** Identifies the person and the workflow, for edits that are kept while the server is away. */
   place: string;
 }
 
 const savePause = 800;
+const saveAgain = 5000;
+const loadAgain = 3000;
 const resetPause = 300;
+const storeTimeout = 15_000;
 
 export class Session {
   readonly state = createStore<SessionState>(() => ({
@@ -54,12 +65,15 @@ export class Session {
     save: "opening",
     refusal: null,
     canEdit: false,
+    lock: null,
     ending: null,
-    problems: null,
+    findings: null,
+    leftover: null,
     left: [],
     graph: new GraphStore(new Document()),
   }));
   readonly presence = newPresence();
+  readonly code = newCodeDraft();
   awareness: Awareness | null = null;
 
   private live: Live | null = null;
@@ -68,10 +82,11 @@ export class Session {
   private cleanups: (() => void)[] = [];
   private tag: string | null = null;
   private changes = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private saving: Promise<void> | null = null;
+  private openTimer: ReturnType<typeof setTimeout> | undefined;
+  private saveTimer: ReturnType<typeof setTimeout> | undefined;
+  private saving: Promise<void> = Promise.resolve();
 
-  constructor(private readonly keeper: Keeper) {
+  constructor(private readonly backend: Backend) {
     void this.open();
   }
 
@@ -82,10 +97,10 @@ export class Session {
   private async open(): Promise<void> {
     for (let attempt = 0; !this.over; attempt++) {
       try {
-        return this.enter(await this.keeper.pass());
+        return this.enter(await this.backend.pass());
       } catch (error) {
         if (this.over) return;
-        if (isFailure(error) && error.status === 404) return this.alone();
+        if (isFailure(error) && error.status === 404) return this.openWithoutRoom();
         if (isFailure(error) && (error.status === 401 || error.status === 403)) return this.end("revoked");
         await new Promise((resolve) => setTimeout(resolve, Math.min(15_000, 1000 * 2 ** attempt)));
       }
@@ -97,13 +112,13 @@ export class Session {
     const { doc } = this.document;
     const awareness = new Awareness(doc);
     this.awareness = awareness;
-    awareness.setLocalState({ user: this.keeper.user, cursor: null, sel: [], drag: {} });
+    awareness.setLocalState({ user: this.backend.user, cursor: null, sel: [], drag: {} });
     this.cleanups.push(
       watchPresence(awareness, this.presence, (drags) => this.state.getState().graph.drags(drags)),
       () => awareness.destroy(),
     );
-    const canEdit = pass.role === "editor" && this.keeper.mayEdit;
-    this.live = new Live(doc, awareness, pass, this.keeper.pass, {
+    const canEdit = pass.role === "editor" && this.backend.mayEdit;
+    this.live = new Live(doc, awareness, pass, this.backend.pass, {
       onSynced: () => void this.begin(canEdit, true),
       onState: (connection, unsaved) => {
         if (!this.state.getState().ready) return;
@@ -115,62 +130,60 @@ export class Session {
         this.leave();
         this.state.getState().graph.destroy();
         this.set({ ready: false, save: "opening", canEdit: false, graph: new GraphStore(new Document()) });
-        this.timer = setTimeout(() => void this.open(), resetPause);
+        this.openTimer = setTimeout(() => void this.open(), resetPause);
       },
       onEnded: (ending) => this.end(ending),
-      onSettled: (problems) => this.set({ problems }),
+      onFindings: (findings) => this.set({ findings }),
       onUnreachable: () => {
         this.leave();
-        void this.alone();
+        void this.openWithoutRoom();
       },
     });
   }
 
-  /** alone edits without a room: what changed is saved by itself a moment later. */
-  private async alone(): Promise<void> {
+  /** openWithoutRoom edits without a room: what changed is saved a moment later. */
+  private async openWithoutRoom(): Promise<void> {
     try {
       await this.reload();
     } catch (error) {
       if (this.over) return;
       if (isFailure(error) && (error.status === 404 || error.status === 403)) return this.end("deleted");
-      this.timer = setTimeout(() => void this.alone(), 3000);
+      this.openTimer = setTimeout(() => void this.openWithoutRoom(), loadAgain);
       return;
     }
     if (this.over) return;
-    const { doc, undo } = this.document;
+    const { document } = this;
     const changed = (_update: Uint8Array, origin: unknown) => {
-      if (origin !== LOCAL && origin !== undo) return;
+      if (!document.isOwn(origin)) return;
       this.changes++;
       this.set({ save: "saving" });
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => void this.flush(), savePause);
+      this.saveLater(savePause);
     };
-    doc.on("update", changed);
-    this.cleanups.push(() => doc.off("update", changed));
+    document.doc.on("update", changed);
+    this.cleanups.push(() => document.doc.off("update", changed));
     this.set({ save: "saved" });
-    await this.begin(this.keeper.mayEdit && this.keeper.save !== undefined, false);
+    await this.begin(this.backend.mayEdit && this.backend.save !== undefined, false);
   }
 
   private async begin(canEdit: boolean, live: boolean): Promise<void> {
-    this.document.editable = canEdit;
     this.document.undo.clear();
     this.set({ ready: true, canEdit, live });
-    const unsaved = new Unsaved(this.document, this.keeper.place, () => this.tag);
+    const unsaved = new Unsaved(this.document, this.backend.place, () => this.tag);
     this.unsaved = unsaved;
     const kept = await unsaved.begin();
     if (this.over || this.unsaved !== unsaved) return;
-    this.set({ left: canEdit ? this.takeBack(kept, live) : kept });
+    this.set({ left: canEdit ? this.restore(kept, live) : kept });
   }
 
-  /** takeBack puts edits that were kept back into the document; those that somebody has to decide about are left. */
-  private takeBack(kept: UnsavedEdits[], live: boolean): UnsavedEdits[] {
+  /** restore puts edits that were kept back into the document. It returns those that somebody has to decide about. */
+  private restore(kept: UnsavedEdits[], live: boolean): UnsavedEdits[] {
     if (live) return this.unsaved?.merge(kept) ?? [];
     // Saved by requests, a document has no history to merge with; nobody else may have saved since.
     this.unsaved?.apply(kept.filter((edits) => edits.tag === this.tag));
     return kept.filter((edits) => edits.tag !== this.tag);
   }
 
-  /** applyLeft takes over the edits that were left; they win over what others have changed. */
+  /** applyLeft applies the edits that were left; they win over what others have changed. */
   applyLeft(): void {
     this.unsaved?.apply(this.state.getState().left);
     this.set({ left: [] });
@@ -181,62 +194,124 @@ export class Session {
     this.set({ left: [] });
   }
 
-  /** lossy tells whether leaving now would lose edits. */
+  /** setLock keeps this person from editing on this screen, and says why. */
+  setLock(lock: string | null): void {
+    this.set({ lock });
+  }
+
+  /** rename gives something another name, and everything that refers to it. */
+  async rename(what: Name, to: string): Promise<void> {
+    const ask = async (): Promise<Edit[] | null> => (await this.live?.renameEdits(what, to)) ?? null;
+    this.set({ leftover: await rename(this.document, ask, what, to) });
+  }
+
+  dismissLeftover(): void {
+    this.set({ leftover: null });
+  }
+
+  /** lossy reports whether leaving now would lose edits. */
   lossy(): boolean {
     const { save } = this.state.getState();
     return save === "conflict" || save === "refused" || (this.unsaved?.lossy() ?? false);
   }
 
-  /** reload takes over what the server has. */
+  /** reload shows what the server has. */
   async reload(): Promise<void> {
-    const { definition, tag } = await this.keeper.load();
+    const { definition, tag } = await this.backend.load();
     if (this.over) return;
     this.tag = tag;
-    draw(this.document.doc, definition, this);
+    writeDefinition(this.document.doc, definition, this);
     this.set({ save: "saved", refusal: null });
   }
 
   /** overwrite saves what is here in spite of what others have saved. */
   async overwrite(): Promise<void> {
     this.tag = null;
-    await this.flush();
+    await this.save();
   }
 
-  /** flush waits until everything is kept; a room does that before a run by itself. */
+  /**
+   * flush waits until the server has every edit made here. It fails with a sentence when
+   * the server cannot have them, so that nobody runs an older definition.
+   */
   async flush(): Promise<void> {
-    clearTimeout(this.timer);
-    const { save } = this.keeper;
-    if (this.state.getState().live || !save || !this.document.editable) return;
-    await this.saving;
-    if (this.state.getState().save === "saved") return;
-    this.saving = this.put(save);
-    await this.saving;
+    const { ready, live } = this.state.getState();
+    if (!ready) throw new Error("The workflow is still loading. Try again in a moment.");
+    if (!this.state.getState().canEdit) return;
+    if (live) await this.stored();
+    else await this.save();
+    const { save, refusal } = this.state.getState();
+    if (save === "saved") return;
+    throw new Error(
+      {
+        offline:
+          "The server can't be reached. Your changes are saved on this device; try again when you're back online.",
+        conflict: "Someone else saved this workflow, so your changes aren't saved. Decide which to keep first.",
+        refused: refusal ?? "Your latest changes can't be saved.",
+        saving: "Your latest changes haven't reached the server yet. Try again in a moment.",
+        opening: "The workflow is still loading. Try again in a moment.",
+      }[save],
+    );
   }
 
-  private async put(save: NonNullable<Keeper["save"]>): Promise<void> {
+  /** stored waits until the room has stored everything, or cannot be reached. */
+  private stored(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        stop();
+        resolve();
+      };
+      const timer = setTimeout(done, storeTimeout);
+      const stop = this.state.subscribe(({ save }) => {
+        if (save !== "saving") done();
+      });
+      if (this.state.getState().save !== "saving") done();
+    });
+  }
+
+  private saveLater(pause: number): void {
+    clearTimeout(this.saveTimer);
+    if (!this.over) this.saveTimer = setTimeout(() => void this.save(), pause);
+  }
+
+  /** save sends what has changed, after a save that is under way. */
+  private save(): Promise<void> {
+    clearTimeout(this.saveTimer);
+    this.saving = this.saving.then(() => this.put());
+    return this.saving;
+  }
+
+  private async put(): Promise<void> {
+    const { save } = this.backend;
+    const { ready, live, canEdit, save: state } = this.state.getState();
+    if (!save || !ready || live || !canEdit || state === "saved") return;
     const before = this.changes;
     try {
       this.tag = await save(this.document.definition(), this.tag);
       this.set({ save: this.changes === before ? "saved" : "saving", refusal: null });
       if (this.changes === before) this.unsaved?.stored();
+      else this.saveLater(savePause);
     } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error;
-      if (error.status === 412) this.set({ save: "conflict" });
-      else if (error.status >= 400 && error.status < 500) this.set({ save: "refused", refusal: sentence(error) });
+      const status = error instanceof ApiFailure ? error.status : 0;
+      if (status === 412) this.set({ save: "conflict" });
+      else if (status >= 400 && status < 500 && status !== 429) this.set({ save: "refused", refusal: sentence(error) });
       else {
         this.set({ save: "offline" });
-        this.timer = setTimeout(() => void this.flush(), 5000);
+        this.saveLater(saveAgain);
       }
     }
   }
 
   private set(change: Partial<SessionState>): void {
-    if (!this.over) this.state.setState(change);
+    if (this.over) return;
+    const { canEdit, lock, graph } = { ...this.state.getState(), ...change };
+    graph.document.editable = canEdit && lock === null;
+    this.state.setState(change);
   }
 
   private end(ending: Ending): void {
     this.leave();
-    this.document.editable = false;
     this.set({ ending, canEdit: false, ready: true });
   }
 
@@ -250,9 +325,10 @@ export class Session {
   }
 
   destroy(): void {
-    if (!this.state.getState().live) void this.flush().catch(() => {});
+    void this.save();
     this.over = true;
-    clearTimeout(this.timer);
+    clearTimeout(this.openTimer);
+    clearTimeout(this.saveTimer);
     this.leave();
     this.state.getState().graph.destroy();
     this.document.destroy();

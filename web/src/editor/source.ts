@@ -1,7 +1,7 @@
-// The definition as text, in JSON or YAML. Loaded when somebody looks.
+// The definition as text, in JSON or YAML. Loaded when somebody looks at it.
 import { parse, stringify } from "yaml";
 import { isRecord } from "../api/failure.ts";
-import type { Definition } from "../workflows/queries.ts";
+import type { Definition } from "../definition/model.ts";
 
 export type Format = "yaml" | "json";
 
@@ -10,7 +10,7 @@ export function write(definition: Definition, format: Format): string {
   return stringify(definition, { lineWidth: 0, blockQuote: "literal" });
 }
 
-/** read takes a definition, or a workflow that holds one, from text in either format. */
+/** read reads a definition, or a workflow that holds one, from text in either format. */
 export function read(text: string): Definition {
   let value: unknown;
   try {

@@ -1,13 +1,13 @@
-// What the canvas shows: three layers in one list. What is shared comes from
-// the document; selection and measures are this tab's own; places during a
-// drag, one's own and others', pass and are not kept.
+// What the canvas shows. The shared part is projected from the document; the
+// selection and one's own drags belong to this tab, and others' drags come from
+// their presence. A step is identified by its key.
 import type { EdgeChange, NodeChange } from "@xyflow/react";
-import * as Y from "yjs";
-import { byNode, type FlowEdge, type FlowNode, flowEdge, flowNode } from "../graph/flow.ts";
+import type * as Y from "yjs";
+import { type FlowEdge, type FlowNode, flowEdge, flowNode, linesByStep } from "../graph/flow.ts";
 import type { Placed } from "../graph/layout.ts";
-import type { GraphEdge } from "../graph/model.ts";
+import type { Line } from "../graph/ports.ts";
 import type { Document } from "./document.ts";
-import { type Link, nodeOf } from "./graph.ts";
+import type { Link } from "./ydoc.ts";
 
 export interface Shown {
   nodes: FlowNode[];
@@ -25,7 +25,7 @@ export class GraphStore {
 
   constructor(readonly document: Document) {
     const { nodes, edges } = document.roots;
-    const onNodes = (events: Y.YEvent<Y.AbstractType<unknown>>[]) => this.refresh(changedIds(events));
+    const onNodes = (events: Y.YEvent<Y.AbstractType<unknown>>[]) => this.refresh(this.changedKeys(events));
     const onEdges = (event: Y.YMapEvent<Link>) => this.edgesChanged(event);
     nodes.observeDeep(onNodes);
     edges.observe(onEdges);
@@ -33,7 +33,7 @@ export class GraphStore {
       nodes.unobserveDeep(onNodes);
       edges.unobserve(onEdges);
     };
-    this.rebuild();
+    this.show(this.project());
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -54,7 +54,7 @@ export class GraphStore {
     return { nodes: ids(this.shown.nodes), edges: ids(this.shown.edges) };
   }
 
-  /** select chooses exactly these. */
+  /** select selects exactly these. */
   select(nodes: readonly string[], edges: readonly string[] = []): void {
     const chosen = new Set([...nodes, ...edges]);
     const mark = <T extends FlowNode | FlowEdge>(each: T): T =>
@@ -63,22 +63,22 @@ export class GraphStore {
   }
 
   applyNodes(changes: NodeChange<FlowNode>[]): void {
-    const byId = new Map<string, (node: FlowNode) => FlowNode>();
+    const byKey = new Map<string, (node: FlowNode) => FlowNode>();
     const nudged: Placed[] = [];
     for (const change of changes) {
-      if (change.type === "select") byId.set(change.id, (node) => ({ ...node, selected: change.selected }));
+      if (change.type === "select") byKey.set(change.id, (node) => ({ ...node, selected: change.selected }));
       if (change.type === "position" && change.position && change.dragging && this.document.editable) {
         const position = change.position;
         this.own.set(change.id, position);
-        byId.set(change.id, (node) => ({ ...node, position, dragging: true }));
+        byKey.set(change.id, (node) => ({ ...node, position, dragging: true }));
       }
-      // An arrow key moves what is chosen without dragging.
+      // An arrow key moves what is selected without dragging.
       if (change.type === "position" && change.position && !change.dragging && this.own.size === 0)
         nudged.push({ id: change.id, ...change.position });
     }
     if (nudged.length > 0) this.document.move(nudged);
-    if (byId.size === 0) return;
-    this.show({ ...this.shown, nodes: this.shown.nodes.map((node) => byId.get(node.id)?.(node) ?? node) });
+    if (byKey.size === 0) return;
+    this.show({ ...this.shown, nodes: this.shown.nodes.map((node) => byKey.get(node.id)?.(node) ?? node) });
   }
 
   applyEdges(changes: EdgeChange<FlowEdge>[]): void {
@@ -95,15 +95,16 @@ export class GraphStore {
     return this.own;
   }
 
-  /** drop writes where a drag ended: all nodes in one step. */
+  /** drop writes where a drag ended: all steps in one step of undo. */
   drop(): void {
     const moved = [...this.own].map(([id, position]) => ({ id, ...position }));
     this.own = new Map();
+    if (moved.length === 0) return;
     this.document.move(moved);
     this.refresh(new Set(moved.map(({ id }) => id)));
   }
 
-  /** drags shows where others are dragging nodes to. */
+  /** drags shows where others are dragging steps to. */
   drags(others: Map<string, Place>): void {
     const touched = new Set([...others.keys(), ...this.others.keys()]);
     if (touched.size === 0) return;
@@ -111,65 +112,61 @@ export class GraphStore {
     this.refresh(touched);
   }
 
-  private rebuild(): void {
-    const all = this.document.edges();
-    const touching = byNode(all);
-    const nodes = [...this.document.roots.nodes.entries()]
-      .filter(([, map]) => map instanceof Y.Map)
-      .map(([id, map]) => this.placed(flowNode(nodeOf(id, map), touching.get(id) ?? [])));
-    this.show({ nodes, edges: this.known(all).map(flowEdge) });
+  private project(): Shown {
+    const lines = this.lines();
+    const touching = linesByStep(lines);
+    const nodes = [...this.document.roots.nodes.keys()].flatMap((key) => this.card(key, touching.get(key) ?? []));
+    return { nodes, edges: lines.map(flowEdge) };
   }
 
-  private known(edges: GraphEdge[]): GraphEdge[] {
+  /** lines lists the edges whose ends are there. */
+  private lines(): Line[] {
     const { nodes } = this.document.roots;
-    return edges.filter((edge) => nodes.has(edge.source) && nodes.has(edge.target));
+    return this.document.links().filter((link) => nodes.has(link.source) && nodes.has(link.target));
   }
 
-  private placed(node: FlowNode): FlowNode {
-    const position = this.own.get(node.id) ?? this.others.get(node.id);
-    return position ? { ...node, position } : node;
+  /** card draws one step where it is, or where somebody drags it. */
+  private card(key: string, lines: readonly Line[], old?: FlowNode): FlowNode[] {
+    const node = this.document.node(key);
+    if (!node) return [];
+    const card = flowNode(key, node, lines);
+    const position = this.own.get(key) ?? this.others.get(key);
+    return [{ ...card, ...(position && { position }), ...(old?.selected && { selected: true }) }];
   }
 
-  /** refresh reads these nodes again; all others stay the objects they are. */
-  private refresh(ids: ReadonlySet<string>): void {
-    if (ids.size === 0) return;
+  /** refresh draws these steps again; all others stay the objects they are. */
+  private refresh(keys: ReadonlySet<string>): void {
+    if (keys.size === 0) return;
     const { nodes } = this.document.roots;
-    const touching = byNode(this.document.edges());
-    const fresh = (id: string, old?: FlowNode): FlowNode[] => {
-      const map = nodes.get(id);
-      if (!(map instanceof Y.Map)) return [];
-      const next = this.placed(flowNode(nodeOf(id, map), touching.get(id) ?? []));
-      return [old?.selected ? { ...next, selected: true } : next];
-    };
+    const touching = linesByStep(this.document.links() as Line[]);
+    const fresh = (key: string, old?: FlowNode) => this.card(key, touching.get(key) ?? [], old);
     const had = new Set(this.shown.nodes.map((node) => node.id));
-    const kept = this.shown.nodes.flatMap((node) => (ids.has(node.id) ? fresh(node.id, node) : [node]));
-    const added = [...ids].filter((id) => !had.has(id)).flatMap((id) => fresh(id));
-    const gone = [...ids].some((id) => !nodes.has(id)) || added.length > 0;
-    this.show({ nodes: [...kept, ...added], edges: gone ? this.edgesNow() : this.shown.edges });
+    const kept = this.shown.nodes.flatMap((node) => (keys.has(node.id) ? fresh(node.id, node) : [node]));
+    const added = [...keys].filter((key) => !had.has(key)).flatMap((key) => fresh(key));
+    const ends = [...keys].some((key) => !nodes.has(key)) || added.length > 0;
+    this.show({ nodes: [...kept, ...added], edges: ends ? this.edgesNow() : this.shown.edges });
   }
 
   private edgesNow(): FlowEdge[] {
     const old = new Map(this.shown.edges.map((edge) => [edge.id, edge]));
-    return this.known(this.document.edges()).map((edge) => old.get(edge.id) ?? flowEdge(edge));
+    return this.lines().map((line) => old.get(line.id) ?? flowEdge(line));
   }
 
   private edgesChanged(event: Y.YMapEvent<Link>): void {
     const changed = event.keysChanged as Set<string>;
     const ends = new Set<string>();
-    const note = (edge: { source: string; target: string } | undefined) => {
+    const note = (edge: { source: string; target: string } | null | undefined) => {
       if (!edge) return;
       ends.add(edge.source);
       ends.add(edge.target);
     };
     for (const edge of this.shown.edges) if (changed.has(edge.id)) note(edge);
-    for (const id of changed) {
-      note(this.document.roots.edges.get(id));
-    }
+    for (const id of changed) note(this.document.roots.edges.get(id));
     const selected = new Set(this.selected().edges);
     const kept = this.shown.edges.filter((edge) => !changed.has(edge.id));
-    const fresh = this.known(this.document.edges())
-      .filter((edge) => changed.has(edge.id))
-      .map((edge) => ({ ...flowEdge(edge), ...(selected.has(edge.id) && { selected: true }) }));
+    const fresh = this.lines()
+      .filter((line) => changed.has(line.id))
+      .map((line) => ({ ...flowEdge(line), ...(selected.has(line.id) && { selected: true }) }));
     this.shown = { ...this.shown, edges: [...kept, ...fresh] };
     this.refresh(ends);
     this.show(this.shown);
@@ -179,15 +176,16 @@ export class GraphStore {
     this.shown = shown;
     for (const listener of this.listeners) listener();
   }
-}
 
-/** changedIds is which nodes some events are about, however deep inside of them. */
-function changedIds(events: Y.YEvent<Y.AbstractType<unknown>>[]): Set<string> {
-  const ids = new Set<string>();
-  for (const event of events) {
-    const [id] = event.path;
-    if (typeof id === "string") ids.add(id);
-    else for (const key of (event as Y.YMapEvent<unknown>).keysChanged) ids.add(key);
+  /** changedKeys lists the steps that events are about, however deep inside, and those that have another id since. */
+  private changedKeys(events: Y.YEvent<Y.AbstractType<unknown>>[]): Set<string> {
+    const keys = new Set<string>();
+    for (const event of events) {
+      const [key] = event.path;
+      if (typeof key === "string") keys.add(key);
+      else for (const each of (event as Y.YMapEvent<unknown>).keysChanged) keys.add(each);
+    }
+    for (const { id, data } of this.shown.nodes) if (data.node.id !== this.document.idOf(id)) keys.add(id);
+    return keys;
   }
-  return ids;
 }

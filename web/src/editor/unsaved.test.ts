@@ -1,55 +1,66 @@
 import { expect, test } from "vitest";
 import * as Y from "yjs";
 import monteCarlo from "../../../examples/monte-carlo/workflow.json";
-import type { Definition } from "../workflows/queries.ts";
-import { draw } from "./graph.ts";
-import { descends, rebase } from "./unsaved.ts";
+import type { Definition } from "../definition/model.ts";
+import { Document } from "./document.ts";
+import { rename } from "./rename.ts";
+import { descends, Unsaved } from "./unsaved.ts";
+import type { UnsavedEdits } from "./unsavedStore.ts";
+import { keyedOf, writeDefinition } from "./ydoc.ts";
 
 const base = monteCarlo.definition as unknown as Definition;
-const [first, second] = (base.nodes ?? []).map((node) => node.id) as [string, string];
+const [first] = (base.nodes ?? []).map((node) => node.id) as [string];
 
-function changed(work: (definition: Definition) => void): Definition {
-  const copy = structuredClone(base);
-  work(copy);
-  return copy;
+function documentOf(definition: Definition): Document {
+  const document = new Document();
+  writeDefinition(document.doc, definition, "server");
+  document.editable = true;
+  return document;
 }
 
-const nodeOf = (definition: Definition, id: string) => (definition.nodes ?? []).find((node) => node.id === id);
+/** kept is what a browser keeps of edits. */
+function kept(document: Document, before: UnsavedEdits["base"]): UnsavedEdits {
+  const { doc } = document;
+  return {
+    key: "k",
+    known: Y.encodeStateVector(doc),
+    state: Y.encodeStateAsUpdate(doc),
+    base: before,
+    tag: null,
+    at: 0,
+  };
+}
 
-test("changes to different fields of one step are both kept", () => {
-  const mine = changed((each) => Object.assign(nodeOf(each, first) ?? {}, { name: "Mine" }));
-  const theirs = changed((each) => Object.assign(nodeOf(each, first) ?? {}, { command: "theirs" }));
-  expect(nodeOf(rebase(base, mine, theirs), first)).toMatchObject({ name: "Mine", command: "theirs" });
+test("edits of a document that started afresh are made in the new one, under the step's new id too", async () => {
+  const old = documentOf(base);
+  const before = keyedOf(old.doc);
+  await rename(old, async () => null, { kind: "step", name: first }, "renamed");
+  old.text(first, "command")?.insert(0, "# mine\n");
+  const fresh = documentOf(base);
+  fresh.setField(first, "name", "Theirs");
+  new Unsaved(fresh, "place", () => null).apply([kept(old, before)]);
+  const node = fresh.definition().nodes?.find(({ id }) => id === "renamed");
+  expect(node).toMatchObject({ name: "Theirs" });
+  expect(node?.command).toMatch(/^# mine\n/);
+  expect(fresh.definition().nodes).toHaveLength(base.nodes?.length ?? 0);
 });
 
-test("what I added, removed and wired is done again, and nothing else is undone", () => {
-  const mine = changed((each) => {
-    each.nodes = [...(each.nodes ?? []).filter((node) => node.id !== second), { id: "new", type: "task" } as never];
-    each.edges = [];
-    each.parameters = {};
-  });
-  const theirs = changed((each) => {
-    each.nodes?.push({ id: "other", type: "task" } as never);
-    each.outputs = { made: "kept" } as never;
-  });
-  const merged = rebase(base, mine, theirs);
-  const ids = (merged.nodes ?? []).map((node) => node.id);
-  expect(ids).toContain("new");
-  expect(ids).toContain("other");
-  expect(ids).not.toContain(second);
-  expect(merged.edges).toEqual([]);
-  expect(merged.parameters).toEqual({});
-  expect(merged.outputs).toMatchObject({ made: "kept" });
+test("edits that an earlier version of the app kept are made, too", () => {
+  const old = documentOf(base);
+  old.setField(first, "name", "Mine");
+  const fresh = documentOf(base);
+  new Unsaved(fresh, "place", () => null).apply([kept(old, base)]);
+  expect(fresh.node(first)?.name).toBe("Mine");
 });
 
 test("a document that started afresh does not descend from what was known", () => {
   const [one, fresh] = [new Y.Doc(), new Y.Doc()];
-  draw(one, base, "server");
+  writeDefinition(one, base, "server");
   const known = Y.encodeStateVector(one);
   const later = new Y.Doc();
   Y.applyUpdate(later, Y.encodeStateAsUpdate(one));
-  draw(later, { ...base, nodes: [] }, "server");
-  draw(fresh, base, "server");
+  writeDefinition(later, { ...base, nodes: [] }, "server");
+  writeDefinition(fresh, base, "server");
   expect(descends(later, known)).toBe(true);
   expect(descends(fresh, known)).toBe(false);
 });

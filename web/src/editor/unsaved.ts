@@ -1,11 +1,11 @@
 // Watches a document for edits that the server does not have, and keeps them
 // in the browser until it does.
 import * as Y from "yjs";
-import { type GraphEdge, type GraphNode, same } from "../graph/model.ts";
-import type { Definition } from "../workflows/queries.ts";
-import type { Document } from "./document.ts";
-import { definitionOf, LOCAL } from "./graph.ts";
+import { type Keyed, keyed } from "../definition/merge.ts";
+import type { Definition } from "../definition/model.ts";
+import { alignKeys, type Document } from "./document.ts";
 import { editsOf, forgetEdits, keepEdits, type UnsavedEdits } from "./unsavedStore.ts";
+import { definitionOf, keyedOf, LOCAL } from "./ydoc.ts";
 
 const pause = 200;
 const basePause = 1500;
@@ -13,7 +13,7 @@ const basePause = 1500;
 export class Unsaved {
   private readonly key: string;
   private known: Uint8Array = new Uint8Array();
-  private base: Definition | null = null;
+  private base: Keyed | null = null;
   private dirty = false;
   private failed = false;
   private over = false;
@@ -29,17 +29,17 @@ export class Unsaved {
     this.key = `${place} ${document.doc.clientID}`;
   }
 
-  /** begin starts from what the server has, and hands out what was kept before. */
+  /** begin starts from what the server has, and returns what was kept before. */
   async begin(): Promise<UnsavedEdits[]> {
     this.known = Y.encodeStateVector(this.document.doc);
-    this.base = this.document.definition();
+    this.base = this.document.keyed();
     this.document.doc.on("update", this.changed);
     addEventListener("pagehide", this.write);
     return await editsOf(this.place);
   }
 
   private changed = (_update: Uint8Array, origin: unknown): void => {
-    if (origin !== LOCAL && origin !== this.document.undo) return;
+    if (!this.document.isOwn(origin)) return;
     this.dirty = true;
     this.timer ??= setTimeout(this.write, pause);
   };
@@ -72,7 +72,7 @@ export class Unsaved {
     this.known = Y.encodeStateVector(this.document.doc);
     clearTimeout(this.baseTimer);
     this.baseTimer = setTimeout(() => {
-      if (!this.dirty) this.base = this.document.definition();
+      if (!this.dirty) this.base = this.document.keyed();
     }, basePause);
     if (this.over) clearTimeout(this.baseTimer);
     clearTimeout(this.timer);
@@ -82,7 +82,7 @@ export class Unsaved {
     this.merged = [];
   }
 
-  /** merge adds kept edits to the document where they belong to its history; those that do not are handed back. */
+  /** merge adds kept edits to the document where they belong to its history. It returns those that do not. */
   merge(list: readonly UnsavedEdits[]): UnsavedEdits[] {
     const foreign = list.filter((edits) => !descends(this.document.doc, edits.known));
     for (const edits of list) {
@@ -94,15 +94,16 @@ export class Unsaved {
     return foreign;
   }
 
-  /** apply writes kept edits over what is here now: their fields win. */
+  /** apply makes kept edits in a document without their history: where both changed a field, they win. */
   apply(list: readonly UnsavedEdits[]): void {
     for (const edits of list) {
       this.merged.push(edits.key);
-      this.document.replace(rebase(edits.base, definitionIn(edits), this.document.definition()));
+      const [base, mine] = [baseOf(edits), inDocument(edits, keyedOf)];
+      this.document.mergeIn(alignKeys(base, base, this.document), alignKeys(mine, base, this.document));
     }
   }
 
-  /** lossy tells whether leaving now would lose edits. */
+  /** lossy reports whether leaving now would lose edits. */
   lossy(): boolean {
     return this.dirty && this.failed;
   }
@@ -116,54 +117,26 @@ export class Unsaved {
   }
 }
 
-/** descends tells whether a document has everything that a state vector names. */
+/** descends reports whether a document has everything that a state vector names. */
 export function descends(doc: Y.Doc, known: Uint8Array): boolean {
   const has = Y.decodeStateVector(Y.encodeStateVector(doc));
   return [...Y.decodeStateVector(known)].every(([client, clock]) => (has.get(client) ?? 0) >= clock);
 }
 
-/** definitionIn is the definition with the edits. */
+/** definitionIn reads the definition with the edits. */
 export function definitionIn(edits: UnsavedEdits): Definition {
+  return inDocument(edits, definitionOf);
+}
+
+function inDocument<T>(edits: UnsavedEdits, read: (doc: Y.Doc) => T): T {
   const doc = new Y.Doc();
   Y.applyUpdate(doc, edits.state);
-  const definition = definitionOf(doc);
+  const found = read(doc);
   doc.destroy();
-  return definition;
+  return found;
 }
 
-type Fields = Record<string, unknown>;
-
-/** rebase makes the changes from base to mine in theirs, field by field. */
-export function rebase(base: Definition, mine: Definition, theirs: Definition): Definition {
-  const byId = <T extends { id: string }>(list: readonly T[] | undefined) =>
-    Object.fromEntries((list ?? []).map((each) => [each.id, each])) as Record<string, T>;
-  const [oldNodes, myNodes, nodes] = [byId(base.nodes), byId(mine.nodes), byId(theirs.nodes)];
-  const merged = changes(oldNodes, myNodes, nodes, (id) =>
-    nodes[id] && oldNodes[id]
-      ? (changes(oldNodes[id] as Fields, myNodes[id] as Fields, nodes[id] as Fields) as GraphNode)
-      : myNodes[id],
-  );
-  const { nodes: _, edges: __, ...rest } = theirs;
-  return {
-    ...rest,
-    nodes: Object.values(merged) as GraphNode[],
-    edges: Object.values(changes(byId(base.edges), byId(mine.edges), byId(theirs.edges))) as GraphEdge[],
-    ...Object.fromEntries(
-      (["parameters", "inputs", "outputs"] as const).map((part) => [
-        part,
-        changes((base[part] ?? {}) as Fields, (mine[part] ?? {}) as Fields, (theirs[part] ?? {}) as Fields),
-      ]),
-    ),
-  } as Definition;
-}
-
-/** changes is theirs with every key that differs between base and mine taken from mine. */
-function changes(base: Fields, mine: Fields, theirs: Fields, take = (key: string): unknown => mine[key]): Fields {
-  const out = { ...theirs };
-  for (const key of new Set([...Object.keys(base), ...Object.keys(mine)])) {
-    if (same(base[key], mine[key])) continue;
-    if (key in mine) out[key] = take(key);
-    else delete out[key];
-  }
-  return out;
+/** baseOf reads the definition before the edits. An earlier version of the app kept it without keys. */
+function baseOf({ base }: UnsavedEdits): Keyed {
+  return base.nodes instanceof Map ? (base as Keyed) : keyed(base as Definition, (id) => id);
 }

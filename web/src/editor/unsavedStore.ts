@@ -1,7 +1,8 @@
 // Edits that the server does not have yet, in the browser's own database. They
 // outlive the page, the tab and the browser, and are forgotten when the server
 // has stored them.
-import type { Definition } from "../workflows/queries.ts";
+import type { Keyed } from "../definition/merge.ts";
+import type { Definition } from "../definition/model.ts";
 
 export interface UnsavedEdits {
   key: string;
@@ -10,7 +11,7 @@ export interface UnsavedEdits {
   /** The whole document, with the edits. */
   state: Uint8Array;
   /** The definition before them. */
-  base: Definition;
+  base: Keyed | Definition;
   /** The version that plain requests had saved last. */
   tag: string | null;
   at: number;
@@ -42,7 +43,7 @@ export async function keepEdits(edits: UnsavedEdits): Promise<void> {
   await run("readwrite", (store) => store.put(edits));
 }
 
-/** editsOf is what was kept of one person's work on one workflow, the oldest first; a tab each. */
+/** editsOf lists what was kept of one person's work on one workflow, the oldest first: one entry for each tab. */
 export async function editsOf(place: string): Promise<UnsavedEdits[]> {
   if (typeof indexedDB === "undefined") return [];
   try {

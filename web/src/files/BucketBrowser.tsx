@@ -1,7 +1,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Folder, FolderUp } from "lucide-react";
 import { useState } from "react";
-import { api, askPage } from "../api/client.ts";
+import { askPage } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import type { Connection } from "../connections/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -17,6 +18,7 @@ interface BucketBrowserProps {
 
 /** BucketBrowser looks into the buckets that the team is connected to. */
 export default function BucketBrowser({ buckets, folder, onPick }: BucketBrowserProps) {
+  const api = useApi();
   const [id, setId] = useState(buckets[0]?.id ?? "");
   const connection = buckets.find((each) => each.id === id);
   const top = connection?.prefix ?? "";

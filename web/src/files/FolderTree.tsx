@@ -6,7 +6,7 @@ import { buttonClass } from "../ui/Button.tsx";
 import { bytes, plural } from "../ui/format.ts";
 import { useFirst } from "../ui/rows.tsx";
 import { type Branch, downloadOf, type Entry, treeOf } from "./folder.ts";
-import type { Previewed } from "./Preview.tsx";
+import type { Previewed } from "./preview.ts";
 
 /** FolderTree is what is in a folder. Its manifest is read when it is opened. */
 export function FolderTree({ file }: { file: Previewed }) {

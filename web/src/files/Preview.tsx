@@ -1,26 +1,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, EyeOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
-import type { Schemas } from "../api/client.ts";
 import { Answer } from "../page/Answer.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { bytes } from "../ui/format.ts";
 import { Skeleton } from "../ui/Skeleton.tsx";
-import { type Kind, kindOf, packed, rows, unpack } from "./preview.ts";
+import { type Kind, kindOf, type Previewed, packed, rows, unpack } from "./preview.ts";
 import { TablePreview } from "./TablePreview.tsx";
 
 const Markdown = lazy(async () => ({ default: (await import("../ui/Markdown.tsx")).Markdown }));
 const FolderTree = lazy(async () => ({ default: (await import("./FolderTree.tsx")).FolderTree }));
 const Notebook = lazy(async () => ({ default: (await import("./NotebookPreview.tsx")).NotebookPreview }));
-
-/** What a preview needs of a file or an output. */
-export interface Previewed {
-  name: string;
-  url: string;
-  size: number;
-  contentType: string;
-  directory?: Schemas["Directory"];
-}
 
 const most = 256 * 1024;
 const largest: Partial<Record<Kind, number>> = { image: 32 * 2 ** 20, pdf: 32 * 2 ** 20, notebook: 8 * 2 ** 20 };

@@ -1,26 +1,27 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { ChevronDown, ChevronUp, CircleCheck, CircleX, Clock, LoaderCircle, RotateCcw, X } from "lucide-react";
 import { useEffect, useState } from "react";
-import { useWhyNot } from "../identity/queries.ts";
+import { useTeam } from "../api/team.ts";
+import { meQuery, useMe, useWhyNot } from "../identity/queries.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { bytes, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import { toast } from "../ui/toast.ts";
-import type { Totals, Upload } from "./queue.ts";
-import { uploads, useUploads } from "./uploads.ts";
+import { type TeamUpload, type TeamUploads, uploads, useUploads } from "./uploads.ts";
 
 /** UploadTray takes files that are dropped anywhere, and shows what is being uploaded, on every page. */
 export default function UploadTray() {
   const totals = useUploads();
   const [open, setOpen] = useState(true);
   const dragging = useDropAnywhere();
-  useFreshFiles(totals);
+  const here = useTeam();
+  const { team } = useMe();
+  const named = totals.uploads.some((upload) => upload.team !== here);
   useLeaveWarning(totals.going > 0);
   return (
     <>
       {dragging && (
         <div className="pointer-events-none fixed inset-3 z-60 grid place-items-center rounded-xl border-2 border-dashed border-accent bg-bg/85 text-lg font-medium">
-          Drop files to upload them to the team
+          Drop files to upload them to {team.name}
         </div>
       )}
       {totals.uploads.length > 0 && (
@@ -60,7 +61,7 @@ export default function UploadTray() {
           {open && (
             <ul className="max-h-64 overflow-y-auto border-t">
               {totals.uploads.map((upload) => (
-                <Row key={upload.id} upload={upload} />
+                <Row key={upload.id} upload={upload} named={named} />
               ))}
             </ul>
           )}
@@ -70,14 +71,14 @@ export default function UploadTray() {
   );
 }
 
-function heading({ uploads: list, going }: Totals): string {
+function heading({ uploads: list, going }: TeamUploads): string {
   if (going > 0) return `Uploading ${plural(going, "file")}`;
   const done = list.filter((each) => each.state === "done").length;
   const failed = list.filter((each) => each.state === "failed").length;
   return failed > 0 ? `${plural(done, "file")} uploaded, ${failed} failed` : `${plural(done, "file")} uploaded`;
 }
 
-function pace({ sent, size, bytesPerSecond }: Totals): string {
+function pace({ sent, size, bytesPerSecond }: TeamUploads): string {
   const parts = [`${bytes(sent)} of ${bytes(size)}`];
   if (bytesPerSecond > 0)
     parts.push(`${bytes(bytesPerSecond)}/s`, `${duration(((size - sent) / bytesPerSecond) * 1000)} left`);
@@ -92,13 +93,18 @@ const icons = {
   cancelled: <X className="size-4 text-muted" aria-label="Cancelled" />,
 };
 
-function Row({ upload }: { upload: Upload }) {
+function Row({ upload, named }: { upload: TeamUpload; named: boolean }) {
   const going = upload.state === "waiting" || upload.state === "sending";
   return (
     <li className="flex items-center gap-2.5 border-b px-3.5 py-2 text-sm last:border-b-0">
       {icons[upload.state]}
       <div className="min-w-0 flex-1">
         <p className="truncate">{upload.file.name}</p>
+        {named && (
+          <p className="truncate text-[13px] text-muted">
+            Team: {upload.team.getQueryData(meQuery.queryKey)?.team.name ?? upload.team.team}
+          </p>
+        )}
         {upload.state === "sending" && (
           <Progress
             className="mt-1"
@@ -132,6 +138,7 @@ function Row({ upload }: { upload: Upload }) {
 function useDropAnywhere(): boolean {
   const [over, setOver] = useState(false);
   const refused = useWhyNot()("upload files");
+  const team = useTeam();
   useEffect(() => {
     let depth = 0;
     const files = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
@@ -150,7 +157,7 @@ function useDropAnywhere(): boolean {
           if (!files(event) || event.defaultPrevented) return;
           event.preventDefault();
           if (refused) toast.error(refused);
-          else uploads.add([...(event.dataTransfer?.files ?? [])]);
+          else uploads.add(team, [...(event.dataTransfer?.files ?? [])]);
         },
       ],
     ];
@@ -158,19 +165,8 @@ function useDropAnywhere(): boolean {
     return () => {
       for (const [name, listener] of listeners) removeEventListener(name, listener as EventListener);
     };
-  }, [refused]);
+  }, [team, refused]);
   return over;
-}
-
-/** useFreshFiles reads the list again as uploads end. */
-function useFreshFiles({ uploads: list }: Totals): void {
-  const client = useQueryClient();
-  const done = list.filter((each) => each.state === "done").length;
-  useEffect(() => {
-    if (done === 0) return;
-    void client.invalidateQueries({ queryKey: ["files"] });
-    void client.invalidateQueries({ queryKey: ["credits"] });
-  }, [done, client]);
 }
 
 function useLeaveWarning(going: boolean): void {

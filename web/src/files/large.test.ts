@@ -38,6 +38,7 @@ class Server implements LargeTransport {
   };
   retryable = () => !this.final;
   wait = async () => {};
+  team = "team_1";
   notes = {
     getItem: (name: string) => this.kept.get(name) ?? null,
     setItem: (name: string, value: string) => void this.kept.set(name, value),
@@ -96,7 +97,7 @@ test("nobody hashes a file any more that cannot be sent", async () => {
 
 test("an upload that is gone is begun anew", async () => {
   const server = new Server();
-  server.kept.set("upload:reads.fq:10:7", "up_gone");
+  server.kept.set("upload:team_1:reads.fq:10:7", "up_gone");
   await sendLarge(file, server, () => {}, going());
   expect(server.begun).toBe(1);
 });

@@ -26,6 +26,8 @@ export interface LargeTransport {
   wait: (ms: number) => Promise<void>;
   /** Where ids of uploads are kept for the next time. */
   notes: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  /** The team that gets the file: the same file may be on its way to several. */
+  team: string;
 }
 
 const parallel = 3;
@@ -38,7 +40,7 @@ export async function sendLarge(
   onSent: (bytes: number) => void,
   signal: AbortSignal,
 ): Promise<string> {
-  const note = `upload:${file.name}:${file.size}:${file.lastModified}`;
+  const note = `upload:${transport.team}:${file.name}:${file.size}:${file.lastModified}`;
   const { upload, arrived } = await resume(file, note, transport);
   const sent = new Map(arrived.map((part) => [part.number, part.size]));
   const tell = () => onSent([...sent.values()].reduce((sum, each) => sum + each, 0));

@@ -1,4 +1,14 @@
 // What can be shown of a file, decided by its name and type.
+import type { Schemas } from "../api/client.ts";
+
+/** Previewed is what a preview needs of a file or an output. */
+export interface Previewed {
+  name: string;
+  url: string;
+  size: number;
+  contentType: string;
+  directory?: Schemas["Directory"];
+}
 
 export type Kind = "text" | "table" | "markdown" | "notebook" | "image" | "pdf" | "html" | "none";
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Transport, UploadQueue } from "./queue.ts";
 
 /** A network whose every step the test takes itself. */
-class Wire implements Transport {
+class Wire implements Transport<string> {
   signed: string[] = [];
   readonly open = new Map<
     string,
@@ -10,11 +10,11 @@ class Wire implements Transport {
   >();
   time = 0;
   now = () => this.time;
-  sign = async (file: File) => {
+  sign = async (_team: string, file: File) => {
     this.signed.push(file.name);
     return { url: `/objects/${file.name}`, key: `key-${file.name}` };
   };
-  put: Transport["put"] = (_url, file, progress, signal) =>
+  put: Transport<string>["put"] = (_url, file, progress, signal) =>
     new Promise((done, fail) => this.open.set(file.name, { progress, done, fail, signal }));
   explain = (error: unknown) => ({ message: String(error), retryable: true });
 
@@ -34,7 +34,10 @@ const file = (name: string, size = 100) => new File([new Uint8Array(size)], name
 test("three go at once, and an address is signed only when its turn comes", async () => {
   const wire = new Wire();
   const queue = new UploadQueue(wire);
-  const [first] = queue.add(["a", "b", "c", "d"].map((name) => file(name)));
+  const [first] = queue.add(
+    "team_1",
+    ["a", "b", "c", "d"].map((name) => file(name)),
+  );
   await wire.at("c");
   expect(wire.signed).toEqual(["a", "b", "c"]);
   (await wire.at("a")).done();
@@ -46,7 +49,7 @@ test("three go at once, and an address is signed only when its turn comes", asyn
 test("totals count what is sent, and how fast", async () => {
   const wire = new Wire();
   const queue = new UploadQueue(wire);
-  queue.add([file("a", 1000), file("b", 1000)]);
+  queue.add("team_1", [file("a", 1000), file("b", 1000)]);
   const a = await wire.at("a");
   a.progress(0);
   wire.time = 1000;
@@ -57,7 +60,7 @@ test("totals count what is sent, and how fast", async () => {
 test("what is cancelled stops, frees its place, and can be tried again", async () => {
   const wire = new Wire();
   const queue = new UploadQueue(wire, 1);
-  const [a] = queue.add([file("a"), file("b")]);
+  const [a] = queue.add("team_1", [file("a"), file("b")]);
   const sent = await wire.at("a");
   queue.cancel(queue.now().uploads[0]?.id ?? 0);
   expect(sent.signal.aborted).toBe(true);
@@ -73,7 +76,7 @@ test("what is cancelled stops, frees its place, and can be tried again", async (
 test("a failure keeps its words, and the rest goes on", async () => {
   const wire = new Wire();
   const queue = new UploadQueue(wire, 1);
-  const ends = queue.add([file("a"), file("b")]);
+  const ends = queue.add("team_1", [file("a"), file("b")]);
   (await wire.at("a")).fail(new Error("the line broke"));
   (await wire.at("b")).done();
   const [a, b] = await Promise.all(ends);

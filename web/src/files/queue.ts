@@ -1,12 +1,15 @@
 // The upload queue: three at a time, each signed only when its turn comes,
-// because a signed address lives five minutes. It knows nothing of React.
+// because a signed address lives five minutes. Each file belongs to the team it was
+// added for. It knows nothing of React.
 
 import { largeFrom } from "./large.ts";
 
 export type UploadState = "waiting" | "sending" | "done" | "failed" | "cancelled";
 
-export interface Upload {
+/** Upload is one file on its way to a team. */
+export interface Upload<Team> {
   readonly id: number;
+  readonly team: Team;
   readonly file: File;
   readonly state: UploadState;
   readonly sent: number;
@@ -17,19 +20,21 @@ export interface Upload {
   readonly key: string | null;
 }
 
-export interface Totals {
-  uploads: readonly Upload[];
+export interface Totals<Team> {
+  uploads: readonly Upload<Team>[];
   going: number;
   sent: number;
   size: number;
   bytesPerSecond: number;
 }
 
-export interface Transport {
-  sign: (file: File) => Promise<{ url: string; key: string }>;
+export interface Transport<Team> {
+  sign: (team: Team, file: File) => Promise<{ url: string; key: string }>;
   put: (url: string, file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<void>;
   /** Sends a file that is too large for one request; without it, all go by one. */
-  large?: (file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<string>;
+  large?: (team: Team, file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<string>;
+  /** Told when a team has one more file. */
+  stored?: (team: Team) => void;
   /** What a failure says, and whether another try may help. */
   explain: (error: unknown) => { message: string; retryable: boolean };
   now?: () => number;
@@ -37,18 +42,18 @@ export interface Transport {
 
 const speedWindow = 5000;
 
-export class UploadQueue {
-  private uploads: readonly Upload[] = [];
+export class UploadQueue<Team> {
+  private uploads: readonly Upload<Team>[] = [];
   private readonly stops = new Map<number, AbortController>();
-  private readonly waiters = new Map<number, (upload: Upload) => void>();
+  private readonly waiters = new Map<number, (upload: Upload<Team>) => void>();
   private readonly listeners = new Set<() => void>();
   private samples: { at: number; sent: number }[] = [];
   private arrived = 0; // bytes that went over the wire, retries included
-  private totals: Totals = { uploads: [], going: 0, sent: 0, size: 0, bytesPerSecond: 0 };
+  private totals: Totals<Team> = { uploads: [], going: 0, sent: 0, size: 0, bytesPerSecond: 0 };
   private next = 1;
 
   constructor(
-    private readonly transport: Transport,
+    private readonly transport: Transport<Team>,
     private readonly parallel = 3,
   ) {}
 
@@ -57,13 +62,14 @@ export class UploadQueue {
     return () => this.listeners.delete(listener);
   };
 
-  readonly now = (): Totals => this.totals;
+  readonly now = (): Totals<Team> => this.totals;
 
-  /** add queues files; each promise gives its upload once it has ended, however. */
-  add(files: File[]): Promise<Upload>[] {
+  /** add queues files for a team; each promise gives its upload once it has ended, however. */
+  add(team: Team, files: File[]): Promise<Upload<Team>>[] {
     const added = files.map(
-      (file): Upload => ({
+      (file): Upload<Team> => ({
         id: this.next++,
+        team,
         file,
         state: "waiting",
         sent: 0,
@@ -72,7 +78,7 @@ export class UploadQueue {
         key: null,
       }),
     );
-    const ends = added.map((upload) => new Promise<Upload>((resolve) => this.waiters.set(upload.id, resolve)));
+    const ends = added.map((upload) => new Promise<Upload<Team>>((resolve) => this.waiters.set(upload.id, resolve)));
     this.change([...this.uploads, ...added]);
     this.work();
     return ends;
@@ -109,13 +115,14 @@ export class UploadQueue {
     }
   }
 
-  private async send({ id, file }: Upload): Promise<void> {
+  private async send({ id, team, file }: Upload<Team>): Promise<void> {
     const stop = new AbortController();
     this.stops.set(id, stop);
     this.patch(id, { state: "sending" });
     try {
       let last: number | null = null;
       const key = await this.deliver(
+        team,
         file,
         (sent) => {
           // What arrived before this try is no speed of it.
@@ -125,7 +132,9 @@ export class UploadQueue {
         },
         stop.signal,
       );
-      if (!stop.signal.aborted) this.end(id, { state: "done", sent: file.size, key });
+      if (stop.signal.aborted) return;
+      this.end(id, { state: "done", sent: file.size, key });
+      this.transport.stored?.(team);
     } catch (error) {
       if (stop.signal.aborted) return;
       const { message, retryable } = this.transport.explain(error);
@@ -137,9 +146,9 @@ export class UploadQueue {
   }
 
   /** deliver sends a file by one request or in parts, and gives its key. */
-  private async deliver(file: File, onSent: (bytes: number) => void, signal: AbortSignal): Promise<string> {
-    if (this.transport.large && file.size > largeFrom) return this.transport.large(file, onSent, signal);
-    const { url, key } = await this.transport.sign(file);
+  private async deliver(team: Team, file: File, onSent: (bytes: number) => void, signal: AbortSignal): Promise<string> {
+    if (this.transport.large && file.size > largeFrom) return this.transport.large(team, file, onSent, signal);
+    const { url, key } = await this.transport.sign(team, file);
     if (!signal.aborted) await this.transport.put(url, file, onSent, signal);
     return key;
   }
@@ -157,22 +166,22 @@ export class UploadQueue {
     return ((last.sent - first.sent) / (last.at - first.at)) * 1000;
   }
 
-  private end(id: number, change: Partial<Upload>): void {
+  private end(id: number, change: Partial<Upload<Team>>): void {
     this.patch(id, change);
     const upload = this.find(id);
     if (upload) this.waiters.get(id)?.(upload);
     this.waiters.delete(id);
   }
 
-  private find(id: number): Upload | undefined {
+  private find(id: number): Upload<Team> | undefined {
     return this.uploads.find((each) => each.id === id);
   }
 
-  private patch(id: number, change: Partial<Upload>): void {
+  private patch(id: number, change: Partial<Upload<Team>>): void {
     this.change(this.uploads.map((each) => (each.id === id ? { ...each, ...change } : each)));
   }
 
-  private change(uploads: readonly Upload[]): void {
+  private change(uploads: readonly Upload<Team>[]): void {
     this.uploads = uploads;
     const counted = uploads.filter((each) => each.state !== "failed" && each.state !== "cancelled");
     const going = uploads.filter((each) => each.state === "waiting" || each.state === "sending").length;

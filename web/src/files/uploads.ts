@@ -1,17 +1,22 @@
-// The one upload queue of this tab: it survives moving between pages.
+// The one upload queue of this tab: it survives moving between pages and teams.
 import { useSyncExternalStore } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
 import { ApiFailure, isRecord, sentence } from "../api/failure.ts";
+import { type TeamClient, useTeam } from "../api/team.ts";
 import { type LargeTransport, sendLarge } from "./large.ts";
-import { type Totals, UploadQueue } from "./queue.ts";
+import { type Totals, type Upload, UploadQueue } from "./queue.ts";
 
-export const uploads = new UploadQueue({
-  sign: async (file) => {
+export const uploads = new UploadQueue<TeamClient>({
+  sign: async ({ api }, file) => {
     const contentType = file.type || "application/octet-stream";
     return ask(api.POST("/api/files/presign", { body: { filename: file.name, contentType, size: file.size } }));
   },
   put: (url, file, onSent, signal) => put(url, file, onSent, signal, file.type),
-  large: (file, onSent, signal) => sendLarge(file, inParts, onSent, signal),
+  large: (team, file, onSent, signal) => sendLarge(file, inParts(team), onSent, signal),
+  stored: (team) => {
+    void team.invalidateQueries({ queryKey: ["files"] });
+    void team.invalidateQueries({ queryKey: ["credits"] });
+  },
   explain: (error) => ({ message: sentence(error), retryable: retryable(error) }),
 });
 
@@ -22,7 +27,7 @@ function retryable(error: unknown): boolean {
 
 const uploadPath = (id: string) => ({ params: { path: { id } } });
 
-const inParts: LargeTransport = {
+const inParts = ({ api, team }: TeamClient): LargeTransport => ({
   begin: (file) =>
     ask(
       api.POST("/api/files/uploads", {
@@ -53,7 +58,8 @@ const inParts: LargeTransport = {
   retryable: (error) => retryable(error) || (error instanceof ApiFailure && error.status === 409),
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   notes: localStorage,
-};
+  team: team ?? "",
+});
 
 // hash has a worker read the file; cancelling ends it.
 function hash(file: File, signal: AbortSignal): Promise<string> {
@@ -106,6 +112,16 @@ function refusal(request: XMLHttpRequest): ApiFailure {
   return new ApiFailure(request.status, "upload_refused", words, request.getResponseHeader("X-Request-Id"));
 }
 
-export function useUploads(): Totals {
+export type TeamUpload = Upload<TeamClient>;
+export type TeamUploads = Totals<TeamClient>;
+
+/** useUploads is all uploads of this tab, whichever team they go to. */
+export function useUploads(): TeamUploads {
   return useSyncExternalStore(uploads.subscribe, uploads.now);
+}
+
+/** useUpload queues files for the team that is on screen. */
+export function useUpload(): (files: File[]) => Promise<TeamUpload>[] {
+  const team = useTeam();
+  return (files) => uploads.add(team, files);
 }

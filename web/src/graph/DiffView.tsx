@@ -1,10 +1,10 @@
+import type { Definition } from "../definition/model.ts";
 import { classes } from "../ui/classes.ts";
-import type { Definition } from "../workflows/queries.ts";
 import { differences, lineDiff, sorted } from "./diff.ts";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" };
 
-/** DiffView shows what happened between two definitions. */
+/** DiffView shows what changed between two definitions. */
 export function DiffView({ before, after }: { before: Definition; after: Definition }) {
   const list = differences(before, after);
   if (list.length === 0) return <p className="text-sm text-muted">Only the layout changed.</p>;

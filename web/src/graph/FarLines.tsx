@@ -1,5 +1,6 @@
 import { ViewportPortal } from "@xyflow/react";
 import { memo, useMemo } from "react";
+import { classes } from "../ui/classes.ts";
 import { type FlowEdge, type FlowNode, strokes } from "./flow.ts";
 
 /**
@@ -12,8 +13,8 @@ export const FarLines = memo(function FarLines({ nodes, edges }: { nodes: FlowNo
   return (
     <ViewportPortal>
       <svg className="far-lines" aria-hidden>
-        {lines.map(({ id, d, selected }) => (
-          <g key={id} data-id={id} className={selected ? "react-flow__edge selected" : "react-flow__edge"}>
+        {lines.map(({ id, d, selected, className }) => (
+          <g key={id} data-id={id} className={classes("react-flow__edge", selected && "selected", className)}>
             <path className="react-flow__edge-path" d={d} />
           </g>
         ))}

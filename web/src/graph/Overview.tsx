@@ -1,5 +1,6 @@
 import { type Node, Panel, useReactFlow, useStore } from "@xyflow/react";
 import { memo, type PointerEvent, useDeferredValue, useMemo } from "react";
+import { type Box, boundsOf } from "./view.ts";
 
 interface OverviewProps {
   nodes: Node[];
@@ -11,14 +12,14 @@ interface OverviewProps {
 const margin = 100;
 
 /**
- * Overview is the whole graph in small, and a way to go elsewhere in it. All
- * nodes of a colour are one shape: an element for each, as React Flow's own map
- * has them, costs more than the canvas itself when there are thousands.
+ * Overview is a small map of the whole graph, which leads elsewhere in it. All nodes of
+ * one color are one shape: an element for each, as React Flow's own map has, costs more
+ * than the canvas itself when there are thousands.
  */
 export const Overview = memo(function Overview({ nodes, colorOf, position }: OverviewProps) {
   const flow = useReactFlow();
   const shown = useDeferredValue(nodes);
-  const box = useMemo(() => boundsOf(shown), [shown]);
+  const box = useMemo(() => widened(boundsOf(shown)), [shown]);
   const shapes = useMemo(() => {
     const byColor = new Map<string, string>();
     for (const node of shown) {
@@ -74,14 +75,7 @@ function Outside() {
   );
 }
 
-function boundsOf(nodes: Node[]): { x: number; y: number; width: number; height: number } {
-  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const { position, width = 0, height = 0 } of nodes) {
-    left = Math.min(left, position.x);
-    top = Math.min(top, position.y);
-    right = Math.max(right, position.x + width);
-    bottom = Math.max(bottom, position.y + height);
-  }
-  if (left > right) return { x: 0, y: 0, width: 1, height: 1 };
-  return { x: left - margin, y: top - margin, width: right - left + 2 * margin, height: bottom - top + 2 * margin };
+function widened(box: Box | null): Box {
+  if (!box) return { x: 0, y: 0, width: 1, height: 1 };
+  return { x: box.x - margin, y: box.y - margin, width: box.width + 2 * margin, height: box.height + 2 * margin };
 }

@@ -1,8 +1,7 @@
-// What differs between two definitions: by step for people, by line for the
-// details.
+// The differences between two definitions: by step for people, by line for details.
 import { isRecord } from "../api/failure.ts";
-import type { Definition } from "../workflows/queries.ts";
-import { type GraphNode, same } from "./model.ts";
+import { hunks } from "../definition/diff.ts";
+import { type Definition, type GraphNode, same } from "../definition/model.ts";
 
 export interface Difference {
   id: string;
@@ -14,7 +13,7 @@ export interface Difference {
 
 const unseen = new Set(["position", "ui", "id"]);
 
-/** differences is what happened between one definition and a later one. */
+/** differences lists what changed from one definition to a later one. */
 export function differences(before: Definition, after: Definition): Difference[] {
   const old = new Map((before.nodes ?? []).map((node) => [node.id, node]));
   const out: Difference[] = [];
@@ -51,7 +50,7 @@ function changedFields(before: GraphNode, after: GraphNode): string[] {
   return [...keys].filter((key) => !unseen.has(key) && !same(before[key], after[key])).toSorted();
 }
 
-/** sorted is a value with its keys in order: the same value is the same text. */
+/** sorted returns a value with its keys in order, so that equal values are equal texts. */
 export function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isRecord(value)) return value;
@@ -67,47 +66,21 @@ export interface Line {
   text: string;
 }
 
-const most = 4000;
-
-/** lineDiff is two texts line by line, with a few equal lines around what differs. */
+/** lineDiff compares two texts line by line, with a few equal lines around what differs. */
 export function lineDiff(before: string, after: string, around = 2): Line[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start++;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a.at(-1 - end) === b.at(-1 - end)) end++;
-  const middle = common(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  const equal = (text: string): Line => ({ sign: " ", text });
-  const whole = [...a.slice(0, start).map(equal), ...middle, ...(end > 0 ? a.slice(-end).map(equal) : [])];
-  const near = new Set<number>();
-  for (const [at, line] of whole.entries())
-    if (line.sign !== " ") for (let step = -around; step <= around; step++) near.add(at + step);
-  return whole.filter((_, at) => near.has(at));
-}
-
-/** common finds the longest common lines; very long texts are shown as replaced. */
-function common(a: string[], b: string[]): Line[] {
-  const all = [...a.map((text): Line => ({ sign: "-", text })), ...b.map((text): Line => ({ sign: "+", text }))];
-  if (a.length * b.length > most * most) return all;
-  const width = b.length + 1;
-  const lengths = new Uint32Array((a.length + 1) * width);
-  const at = (row: number, column: number) => lengths[row * width + column] ?? 0;
-  for (let row = a.length - 1; row >= 0; row--) {
-    for (let column = b.length - 1; column >= 0; column--) {
-      lengths[row * width + column] =
-        a[row] === b[column] ? at(row + 1, column + 1) + 1 : Math.max(at(row + 1, column), at(row, column + 1));
-    }
+  const lines: Line[] = [];
+  const add = (sign: Line["sign"], texts: string[]) => {
+    for (const text of texts) lines.push({ sign, text });
+  };
+  const found = hunks(a, b);
+  let shown = 0;
+  for (const [at, { start, end, newStart, newEnd }] of found.entries()) {
+    add(" ", a.slice(Math.max(shown, start - around), start));
+    add("-", a.slice(start, end));
+    add("+", b.slice(newStart, newEnd));
+    shown = Math.min(end + around, found[at + 1]?.start ?? a.length);
+    add(" ", a.slice(end, shown));
   }
-  const out: Line[] = [];
-  let [row, column] = [0, 0];
-  while (row < a.length || column < b.length) {
-    if (row < a.length && column < b.length && a[row] === b[column]) {
-      out.push({ sign: " ", text: a[row] ?? "" });
-      row++;
-      column++;
-    } else if (row < a.length && (column === b.length || at(row + 1, column) >= at(row, column + 1))) {
-      out.push({ sign: "-", text: a[row++] ?? "" });
-    } else out.push({ sign: "+", text: b[column++] ?? "" });
-  }
-  return out;
+  return lines;
 }

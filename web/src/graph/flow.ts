@@ -1,10 +1,9 @@
-// Definitions as React Flow draws them. A node keeps its object for as long as
-// nothing about it changes: React Flow then renders nothing again.
+// The projection of a definition to the cards and lines that React Flow draws. What
+// did not change keeps its object, so that React Flow renders nothing again.
 import { type Edge, MarkerType, type Node, Position } from "@xyflow/react";
-import type { Definition } from "../workflows/queries.ts";
+import type { Definition, GraphNode } from "../definition/model.ts";
 import { place } from "./layout.ts";
-import type { GraphEdge, GraphNode } from "./model.ts";
-import { card, cardHeight, note, type Ports, portsOf, spots } from "./ports.ts";
+import { card, cardHeight, type Line, note, type Ports, portsOf, spots } from "./ports.ts";
 
 export interface CardData extends Record<string, unknown> {
   node: GraphNode;
@@ -16,13 +15,14 @@ export type FlowEdge = Edge<{ carries: string | null }>;
 
 const spot = 12; // the size of a handle
 
-export function flowNode(node: GraphNode, edges: readonly GraphEdge[]): FlowNode {
-  const ports = portsOf(node, edges);
+/** flowNode draws a step with the lines that begin or end there. Its key is what identifies it on the canvas. */
+export function flowNode(key: string, node: GraphNode, lines: readonly Line[]): FlowNode {
+  const ports = portsOf(node, lines, key);
   const remark = node.type === "note";
   const width = remark ? note.width : card.width;
   const height = remark ? note.height : cardHeight(ports);
   return {
-    id: node.id,
+    id: key,
     type: remark ? "note" : "task",
     position: { x: node.position?.x ?? 0, y: node.position?.y ?? 0 },
     width,
@@ -44,7 +44,7 @@ export function flowNode(node: GraphNode, edges: readonly GraphEdge[]): FlowNode
   };
 }
 
-export function flowEdge(edge: GraphEdge): FlowEdge {
+export function flowEdge(edge: Line): FlowEdge {
   const carries = edge.sourceHandle ?? null;
   return {
     id: edge.id,
@@ -60,26 +60,34 @@ export function flowEdge(edge: GraphEdge): FlowEdge {
   };
 }
 
-/** byNode is the lines of each node. */
-export function byNode(edges: Iterable<GraphEdge>): Map<string, GraphEdge[]> {
-  const map = new Map<string, GraphEdge[]>();
-  const add = (id: string, edge: GraphEdge) => {
-    const list = map.get(id);
-    if (list) list.push(edge);
-    else map.set(id, [edge]);
+/** withProblems marks the lines that have problems. */
+export function withProblems(edges: FlowEdge[], faulty: ReadonlySet<string>): FlowEdge[] {
+  if (faulty.size === 0) return edges;
+  return edges.map((edge) =>
+    faulty.has(edge.id) ? { ...edge, className: "faulty", ariaLabel: `${edge.ariaLabel}, has problems` } : edge,
+  );
+}
+
+/** linesByStep lists the lines of each step. */
+export function linesByStep(lines: Iterable<Line>): Map<string, Line[]> {
+  const map = new Map<string, Line[]>();
+  const add = (key: string, line: Line) => {
+    const list = map.get(key);
+    if (list) list.push(line);
+    else map.set(key, [line]);
   };
-  for (const edge of edges) {
-    add(edge.source, edge);
-    add(edge.target, edge);
+  for (const line of lines) {
+    add(line.source, line);
+    add(line.target, line);
   }
   return map;
 }
 
-/** flowOf is a whole definition, laid out where it has no places of its own. */
+/** flowOf draws a whole definition, laid out where it has no positions of its own. */
 export function flowOf(definition: Definition): { nodes: FlowNode[]; edges: FlowEdge[] } {
   const nodes = definition.nodes ?? [];
   const edges = definition.edges ?? [];
-  const touching = byNode(edges);
+  const touching = linesByStep(edges);
   const spread = new Set(nodes.map((node) => `${node.position?.x},${node.position?.y}`)).size;
   const placed = new Map(
     spread < nodes.length ? place(nodes, edges).map((each) => [each.id, { x: each.x, y: each.y }]) : [],
@@ -87,7 +95,7 @@ export function flowOf(definition: Definition): { nodes: FlowNode[]; edges: Flow
   return {
     nodes: nodes.map((node) => {
       const position = placed.get(node.id) ?? node.position;
-      return flowNode({ ...node, ...(position && { position }) }, touching.get(node.id) ?? []);
+      return flowNode(node.id, { ...node, ...(position && { position }) }, touching.get(node.id) ?? []);
     }),
     edges: edges.map(flowEdge),
   };
@@ -97,9 +105,10 @@ export interface Stroke {
   id: string;
   d: string;
   selected: boolean;
+  className: string;
 }
 
-/** strokes is every line as a straight one, from card to card. */
+/** strokes draws every line as a straight one, from card to card. */
 export function strokes(nodes: readonly FlowNode[], edges: readonly FlowEdge[]): Stroke[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const end = (node: FlowNode, type: "source" | "target", id: string | null | undefined): string => {
@@ -107,9 +116,9 @@ export function strokes(nodes: readonly FlowNode[], edges: readonly FlowEdge[]):
     const x = node.position.x + (handle?.x ?? 0) + (type === "source" ? spot : 0);
     return `${x} ${node.position.y + (handle?.y ?? 0) + spot / 2}`;
   };
-  return edges.flatMap(({ id, source, sourceHandle, target, targetHandle, selected = false }) => {
+  return edges.flatMap(({ id, source, sourceHandle, target, targetHandle, selected = false, className = "" }) => {
     const [from, to] = [byId.get(source), byId.get(target)];
     if (!from || !to) return [];
-    return { id, d: `M${end(from, "source", sourceHandle)}L${end(to, "target", targetHandle)}`, selected };
+    return { id, d: `M${end(from, "source", sourceHandle)}L${end(to, "target", targetHandle)}`, selected, className };
   });
 }

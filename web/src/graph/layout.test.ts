@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { GraphEdge, GraphNode } from "../definition/model.ts";
 import { place } from "./layout.ts";
-import type { GraphEdge, GraphNode } from "./model.ts";
 
 const node = (id: string) => ({ id, type: "task", position: { x: 5, y: 7 } }) as GraphNode;
 const edge = (source: string, target: string) => ({ id: `${source}${target}`, source, target }) as GraphEdge;

@@ -1,9 +1,8 @@
-// Tidy-up: columns by the longest way to a node, rows ordered so that few
-// lines cross. Linear in the size of the graph but for the sorting, so that
-// 2,000 nodes take a moment and not a minute.
-
-import type { GraphEdge, GraphNode } from "./model.ts";
-import { card, cardHeight, portsOf } from "./ports.ts";
+// The automatic layout: columns by the longest way to a step, rows ordered so that
+// few lines cross. Linear in the size of the graph but for the sorting, so that
+// 2,000 steps take a moment and not a minute.
+import type { GraphNode } from "../definition/model.ts";
+import { card, cardHeight, type Line, portsOf } from "./ports.ts";
 
 export interface Placed {
   id: string;
@@ -15,8 +14,8 @@ const columnGap = 96;
 const rowGap = 32;
 const sweeps = 8;
 
-/** place gives every node a place; the top left of all stays where it was. */
-export function place(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Placed[] {
+/** place positions every step; the top left corner of all stays where it was. */
+export function place(nodes: readonly GraphNode[], edges: readonly Line[]): Placed[] {
   if (nodes.length === 0) return [];
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const ends = edges.filter((edge) => byId.has(edge.source) && byId.has(edge.target) && edge.source !== edge.target);
@@ -24,7 +23,7 @@ export function place(nodes: readonly GraphNode[], edges: readonly GraphEdge[]):
   const after = lists(nodes, ends, "source", "target");
   const column = columns(nodes, before, after);
   const order = ordered(nodes, column, before, after);
-  const touching = new Map<string, GraphEdge[]>(nodes.map((node) => [node.id, []]));
+  const touching = new Map<string, Line[]>(nodes.map((node) => [node.id, []]));
   for (const edge of ends) {
     touching.get(edge.source)?.push(edge);
     touching.get(edge.target)?.push(edge);
@@ -48,7 +47,7 @@ type Neighbours = Map<string, string[]>;
 
 function lists(
   nodes: readonly GraphNode[],
-  edges: readonly GraphEdge[],
+  edges: readonly Line[],
   of: "source" | "target",
   other: "source" | "target",
 ): Neighbours {

@@ -1,7 +1,10 @@
-// A node's ports, and where they sit on its card. The canvas and the run page
-// draw with the same measures, so that a graph looks the same in both, and
-// lines can be drawn to cards that are out of sight.
-import type { GraphEdge, GraphNode } from "./model.ts";
+// The ports of a step, and where they are on its card. The canvas and the run page
+// use the same measures, so that a graph looks the same in both, and lines can be
+// drawn to cards that are out of view.
+import type { GraphEdge, GraphNode } from "../definition/model.ts";
+
+/** Line is an edge between two steps. Its ends name steps as whoever draws it does: by id, or by key. */
+export type Line = Pick<GraphEdge, "id" | "source" | "target" | "sourceHandle" | "targetHandle">;
 
 export interface Port {
   name: string;
@@ -16,8 +19,8 @@ export interface Ports {
   outputs: Port[];
 }
 
-/** portsOf is what a node declares, and what lines end in besides. */
-export function portsOf(node: GraphNode, edges: Iterable<GraphEdge>): Ports {
+/** portsOf lists the ports that a step declares, and those that lines begin or end in besides. */
+export function portsOf(node: GraphNode, lines: Iterable<Line>, key: string = node.id): Ports {
   const inputs = new Map<string, Port>();
   const outputs = new Map<string, Port>();
   for (const [name, port] of Object.entries(node.inputs ?? {})) {
@@ -26,11 +29,11 @@ export function portsOf(node: GraphNode, edges: Iterable<GraphEdge>): Ports {
   for (const [name, port] of Object.entries(node.outputs ?? {})) {
     outputs.set(name, { name, optional: port.optional === true, many: port.many === true });
   }
-  for (const edge of edges) {
-    if (edge.target === node.id && edge.targetHandle && !inputs.has(edge.targetHandle))
-      inputs.set(edge.targetHandle, { name: edge.targetHandle });
-    if (edge.source === node.id && edge.sourceHandle && !outputs.has(edge.sourceHandle))
-      outputs.set(edge.sourceHandle, { name: edge.sourceHandle });
+  for (const line of lines) {
+    if (line.target === key && line.targetHandle && !inputs.has(line.targetHandle))
+      inputs.set(line.targetHandle, { name: line.targetHandle });
+    if (line.source === key && line.sourceHandle && !outputs.has(line.sourceHandle))
+      outputs.set(line.sourceHandle, { name: line.sourceHandle });
   }
   return { inputs: [...inputs.values()], outputs: [...outputs.values()] };
 }
@@ -43,7 +46,7 @@ export function cardHeight(ports: Ports): number {
   return card.head + rows * card.row + (rows > 0 ? card.foot : 0);
 }
 
-/** portY is the middle of a port's row. */
+/** portY returns the middle of a port's row. */
 export function portY(row: number): number {
   return card.head + row * card.row + card.row / 2;
 }
@@ -55,7 +58,7 @@ export interface Spot {
   y: number;
 }
 
-/** spots are where lines meet a card: its head first, for lines without a port. */
+/** spots lists where lines meet a card: its head first, for lines without a port. */
 export function spots(ports: Ports): Spot[] {
   const head = card.head / 2;
   return [

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useTitle } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
 import { signOut } from "./session.ts";
@@ -7,6 +8,7 @@ import { NewTeamDialog } from "./TeamSwitcher.tsx";
 /** NoTeamPage is for somebody who belongs to no team: all work belongs to one. */
 export function NoTeamPage() {
   useTitle("No team");
+  const api = useApi();
   const [creating, setCreating] = useState(false);
   return (
     <main className="mx-auto w-full max-w-xl px-4 py-16 text-center">
@@ -18,7 +20,7 @@ export function NoTeamPage() {
         <Button look="primary" onClick={() => setCreating(true)}>
           Create a team
         </Button>
-        <Button onClick={() => void signOut()}>Sign out</Button>
+        <Button onClick={() => void signOut(api)}>Sign out</Button>
       </div>
       <NewTeamDialog open={creating} onOpenChange={setCreating} />
     </main>

@@ -1,6 +1,7 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { ask, type Schemas } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -22,7 +23,7 @@ const kinds: Record<Kind, { name: string; about: string }> = {
 
 const retentionQuery = queryOptions({
   queryKey: ["retention"],
-  queryFn: () => ask(api.GET("/api/team/retention")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/team/retention")),
 });
 
 /** Retention is how long the team keeps things, to see or to choose. */
@@ -39,6 +40,7 @@ export function Retention() {
 }
 
 function RetentionForm({ chosen }: { chosen: Chosen }) {
+  const api = useApi();
   const client = useQueryClient();
   const whyNot = useWhyNot()("choose how long things are kept");
   const [days, setDays] = useState<Record<Kind, string>>({

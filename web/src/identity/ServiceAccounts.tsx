@@ -1,7 +1,8 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, Plus } from "lucide-react";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { ask, type Schemas } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -20,7 +21,7 @@ type Token = Schemas["APIToken"];
 
 const accountsQuery = queryOptions({
   queryKey: ["service-accounts"],
-  queryFn: () => ask(api.GET("/api/service-accounts")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/service-accounts")),
 });
 
 /** useAccountChange changes something of the accounts and reads them again. */
@@ -101,6 +102,7 @@ function AccountRow({
   onToken: () => void;
   onShow: (token: string) => void;
 }) {
+  const api = useApi();
   const { id } = account;
   const [ending, setEnding] = useState(false);
   const end = useAccountChange(() => ask(api.DELETE("/api/service-accounts/{id}", { params: { path: { id } } })));
@@ -141,6 +143,7 @@ function AccountRow({
 }
 
 function TokenRow({ account, token, onShow }: { account: string; token: Token; onShow: (token: string) => void }) {
+  const api = useApi();
   const path = { id: account, tokenId: token.id };
   const revoke = useAccountChange(() =>
     ask(api.DELETE("/api/service-accounts/{id}/tokens/{tokenId}", { params: { path } })),
@@ -185,6 +188,7 @@ function TokenRow({ account, token, onShow }: { account: string; token: Token; o
 }
 
 function NewAccount({ onClose }: { onClose: () => void }) {
+  const api = useApi();
   const [name, setName] = useState("");
   const [role, setRole] = useState<"viewer" | "member" | "admin">("member");
   const make = useAccountChange(async () => {
@@ -214,6 +218,7 @@ function NewAccount({ onClose }: { onClose: () => void }) {
 }
 
 function NewToken({ account, onClose }: { account: Account; onClose: (token: string | null) => void }) {
+  const api = useApi();
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["read", "run"]);
   const make = useAccountChange(async () => {

@@ -1,5 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
@@ -18,12 +19,13 @@ const roleHints: Record<InvitedRole, string> = {
 };
 
 export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const api = useApi();
   const me = useMe();
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<InvitedRole>("member");
   const client = useQueryClient();
   const send = useMutation({
-    mutationFn: () => invite(me.team.id, email.trim(), role),
+    mutationFn: () => invite(api, me.team.id, email.trim(), role),
     onSuccess: async ({ link }) => {
       if (!link) {
         toast.ok(`Invited ${email.trim()}`);
@@ -100,11 +102,12 @@ function Invited({ invitation: { email, role, mailed }, link, open, onOpenChange
 }
 
 export function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const api = useApi();
   const { team } = useMe();
   const client = useQueryClient();
   const [name, setName] = useState(team.name);
   const rename = useMutation({
-    mutationFn: () => renameTeam(team.id, name.trim()),
+    mutationFn: () => renameTeam(api, team.id, name.trim()),
     onSuccess: async () => {
       onOpenChange(false);
       await Promise.all([

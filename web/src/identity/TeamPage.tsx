@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus, Webhook } from "lucide-react";
 import { useState } from "react";
-import { enterTeam } from "../api/team.ts";
+import { useApi, useTeams } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
 import { Button, IconButton } from "../ui/Button.tsx";
@@ -150,16 +150,17 @@ function useTeamChange<T>(change: (value: T) => Promise<unknown>, done: (value: 
 }
 
 function Members({ members }: { members: Member[] }) {
+  const api = useApi();
   const me = useMe();
   const team = me.team.id;
   const owners = members.filter((member) => member.role === "owner").length;
   const [leaving, setLeaving] = useState<Member | null>(null);
   const change = useTeamChange(
-    ({ member, role }: { member: Member; role: Role }) => changeRole(team, member.id, role),
+    ({ member, role }: { member: Member; role: Role }) => changeRole(api, team, member.id, role),
     ({ member, role }) => `${member.name} is now ${role}`,
   );
   const remove = useTeamChange(
-    (member: Member) => removeMember(team, member.id).finally(() => setLeaving(null)),
+    (member: Member) => removeMember(api, team, member.id).finally(() => setLeaving(null)),
     (member) => `Removed ${member.name} from the team`,
   );
   const whyNotChange = (member: Member): string | null => {
@@ -252,13 +253,14 @@ function Members({ members }: { members: Member[] }) {
 }
 
 function Invitations({ list }: { list: TeamInvitation[] }) {
+  const api = useApi();
   const team = useMe().team.id;
   const resend = useTeamChange(
-    (each: TeamInvitation) => resendInvitation(team, each.id),
+    (each: TeamInvitation) => resendInvitation(api, team, each.id),
     (each) => `Invitation resent to ${each.email}`,
   );
   const revoke = useTeamChange(
-    (each: TeamInvitation) => revokeInvitation(team, each.id),
+    (each: TeamInvitation) => revokeInvitation(api, team, each.id),
     (each) => `Revoked the invitation for ${each.email}`,
   );
   return (
@@ -312,12 +314,14 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
 }
 
 function Leave() {
+  const api = useApi();
+  const teams = useTeams();
   const { team } = useMe();
   const [asking, setAsking] = useState(false);
   const leave = useMutation({
-    mutationFn: () => leaveTeam(team.id),
+    mutationFn: () => leaveTeam(api, team.id),
     onSuccess: () => {
-      enterTeam(null);
+      teams.enter(null);
       location.assign("/workflows");
     },
     onError: () => setAsking(false),

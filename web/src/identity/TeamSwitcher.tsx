@@ -1,9 +1,9 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { ChevronsUpDown, Plus } from "lucide-react";
 import { useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
 import { sentence } from "../api/failure.ts";
+import { useApi } from "../api/team.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
@@ -15,14 +15,8 @@ export function TeamSwitcher() {
   const me = useMe();
   const teams = useQuery(teamsQuery);
   const enter = useEnterTeam();
-  const navigate = useNavigate();
   const [creating, setCreating] = useState(false);
-  const go = useMutation({
-    mutationFn: async (id: string) => {
-      await navigate({ to: "/workflows", search: {} });
-      await enter(id);
-    },
-  });
+  const go = useMutation({ mutationFn: enter });
   return (
     <>
       <Menu
@@ -66,17 +60,12 @@ export function TeamSwitcher() {
 
 export function NewTeamDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const [name, setName] = useState("");
+  const api = useApi();
   const enter = useEnterTeam();
-  const client = useQueryClient();
   const create = useMutation({
     mutationFn: async () => {
       const team = await ask(api.POST("/auth/teams", { body: { name: name.trim() } }));
       await enter(team.id);
-      await client.invalidateQueries({ queryKey: ["teams"] });
-    },
-    onSuccess: () => {
-      setName("");
-      onOpenChange(false);
     },
     meta: { shown: true },
   });

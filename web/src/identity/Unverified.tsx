@@ -1,5 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { useApi } from "../api/team.ts";
 import { Button } from "../ui/Button.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
@@ -8,11 +9,12 @@ import { useMe, useMissing } from "./queries.ts";
 
 /** Unverified tells who has not confirmed their e-mail address what follows from that, and nobody else anything. */
 export function Unverified({ children }: { children: ReactNode }) {
+  const api = useApi();
   const me = useMe();
   const client = useQueryClient();
   const noMail = useMissing("mail");
   const send = useMutation({
-    mutationFn: sendVerification,
+    mutationFn: () => sendVerification(api),
     onSuccess: async ({ sent }) => {
       if (sent)
         toast.ok(noMail ? "Ask the operator for the new link." : `Email sent to ${me.email}. Open the link in it.`);

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { BookOpen, LogOut, Server, UserRound } from "lucide-react";
+import { useApi } from "../api/team.ts";
 import { Button } from "../ui/Button.tsx";
 import { Menu, MenuItem, MenuLabel, MenuLine, MenuLink } from "../ui/Menu.tsx";
 import { useMe } from "./queries.ts";
@@ -7,6 +8,7 @@ import { signOut } from "./session.ts";
 
 export function UserMenu() {
   const me = useMe();
+  const api = useApi();
   return (
     <Menu
       align="start"
@@ -41,7 +43,7 @@ export function UserMenu() {
         </a>
       </MenuLink>
       <MenuLine />
-      <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void signOut()}>
+      <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void signOut(api)}>
         Sign out
       </MenuItem>
     </Menu>

@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, once, type Schemas } from "../api/client.ts";
+import { type Api, ask, once, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 import type { Role } from "./access.ts";
 
 export type Member = Schemas["Member"];
@@ -10,11 +11,11 @@ export type InvitedRole = Exclude<Role, "owner">;
 export const membersQuery = (team: string) =>
   queryOptions({
     queryKey: ["members", team],
-    queryFn: () => ask(api.GET("/auth/teams/{id}/members", { params: { path: { id: team } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/auth/teams/{id}/members", { params: { path: { id: team } } })),
   });
 
 /** invite asks somebody into a team. Owners are not invited here: they are made of those who have come. */
-export function invite(team: string, email: string, role: InvitedRole) {
+export function invite(api: Api, team: string, email: string, role: InvitedRole) {
   if (role === "viewer") {
     return ask(api.POST("/auth/teams/{id}/invitations", { params: { path: { id: team } }, body: { email, role } }));
   }
@@ -22,30 +23,30 @@ export function invite(team: string, email: string, role: InvitedRole) {
 }
 
 /** sendVerification asks for another mail that proves one's own address. */
-export function sendVerification() {
+export function sendVerification(api: Api) {
   return ask(api.POST("/auth/verify", { body: {} }));
 }
 
-export function changeRole(id: string, userId: string, role: Role) {
+export function changeRole(api: Api, id: string, userId: string, role: Role) {
   return ask(api.PATCH("/auth/teams/{id}/members/{userId}", { params: { path: { id, userId } }, body: { role } }));
 }
 
-export function removeMember(id: string, userId: string) {
+export function removeMember(api: Api, id: string, userId: string) {
   return ask(api.DELETE("/auth/teams/{id}/members/{userId}", { params: { path: { id, userId } } }));
 }
 
-export function resendInvitation(id: string, invId: string) {
+export function resendInvitation(api: Api, id: string, invId: string) {
   return ask(api.POST("/auth/teams/{id}/invitations/{invId}/resend", { params: { path: { id, invId } } }));
 }
 
-export function revokeInvitation(id: string, invId: string) {
+export function revokeInvitation(api: Api, id: string, invId: string) {
   return ask(api.DELETE("/auth/teams/{id}/invitations/{invId}", { params: { path: { id, invId } } }));
 }
 
-export function leaveTeam(id: string) {
+export function leaveTeam(api: Api, id: string) {
   return ask(api.POST("/auth/teams/{id}/leave", { params: { path: { id } } }));
 }
 
-export function renameTeam(id: string, name: string) {
+export function renameTeam(api: Api, id: string, name: string) {
   return ask(api.PATCH("/auth/teams/{id}", { params: { path: { id } }, body: { name } }));
 }

@@ -1,31 +1,48 @@
-import { queryOptions, useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { queryOptions, useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { ask, type Schemas } from "../api/client.ts";
 import { isFailure } from "../api/failure.ts";
-import { currentTeam, enterTeam } from "../api/team.ts";
+import { apiOf, useApi, useTeam, useTeams } from "../api/team.ts";
 import { type Action, whyNot } from "./access.ts";
 
 export type Me = Schemas["Me"];
 
+/** meQuery is who is signed in and what they are in the team; null for visitors. */
 export const meQuery = queryOptions({
   queryKey: ["me"],
-  queryFn: async (): Promise<Me | null> => {
+  queryFn: async ({ client }): Promise<Me | null> => {
     try {
-      const me = await ask(api.GET("/api/me"));
-      enterTeam(me.team.id);
-      return me;
+      return await ask(apiOf(client).GET("/api/me"));
     } catch (error) {
       if (isFailure(error) && error.status === 401) return null;
-      // The team of this tab is gone, or we are no longer in it.
-      if (isFailure(error) && error.status === 403 && currentTeam()) {
-        enterTeam(null);
-        return ask(api.GET("/api/me"));
-      }
       throw error;
     }
   },
   staleTime: 60_000,
+  gcTime: Number.POSITIVE_INFINITY, // uploads name their team by it
   retry: (failures, error) => failures < 3 && isFailure(error) && (error.status === 0 || error.status >= 500),
 });
+
+/**
+ * useArrival is who is signed in, for the frame of the pages: undefined until that is known and the tab is in a team.
+ * A tab that has no team yet enters the one that the server names; one whose team the person has left looks for another.
+ */
+export function useArrival() {
+  const { team } = useTeam();
+  const teams = useTeams();
+  const { data, error, refetch } = useQuery(meQuery);
+  const left = team !== null && isFailure(error, "not_a_member");
+  const begins = team === null ? data?.team.id : undefined;
+  useEffect(() => {
+    if (left) teams.enter(null);
+    if (!begins) return;
+    teams.of(begins).setQueryData(meQuery.queryKey, data);
+    teams.enter(begins);
+  }, [left, begins, teams, data]);
+  if (left || begins) return { me: undefined, error: null, retry: refetch };
+  return { me: data, error: data === undefined ? error : null, retry: refetch };
+}
 
 /** useMe is who is signed in; only inside the shell, which has made sure of it. */
 export function useMe(): Me {
@@ -48,7 +65,7 @@ export function useWhyNot(): (action: Action) => string | null {
 /** featuresQuery is what this server is equipped with. */
 const featuresQuery = queryOptions({
   queryKey: ["features"],
-  queryFn: () => ask(api.GET("/api/features")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/features")),
   staleTime: Number.POSITIVE_INFINITY,
 });
 
@@ -60,17 +77,17 @@ export function useMissing(feature: keyof Schemas["Features"]): boolean {
 
 export const teamsQuery = queryOptions({
   queryKey: ["teams"],
-  queryFn: () => ask(api.GET("/auth/teams")),
-  staleTime: 60_000,
+  queryFn: ({ client }) => ask(apiOf(client).GET("/auth/teams")),
 });
 
 /** useEnterTeam takes this tab, and the session's next one, into a team. */
 export function useEnterTeam(): (id: string) => Promise<void> {
-  const client = useQueryClient();
+  const api = useApi();
+  const teams = useTeams();
+  const navigate = useNavigate();
   return async (id) => {
     await ask(api.POST("/auth/teams/{id}/activate", { params: { path: { id } } }));
-    enterTeam(id);
-    client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" && query.queryKey[0] !== "teams" });
-    await client.invalidateQueries();
+    await navigate({ to: "/workflows", search: {} }); // the page may be about something of the team that is left
+    teams.enter(id);
   };
 }

@@ -1,5 +1,4 @@
-import { api, ask } from "../api/client.ts";
-import { enterTeam } from "../api/team.ts";
+import { type Api, ask } from "../api/client.ts";
 
 // Tabs tell one another when somebody signs out.
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("millrace");
@@ -9,7 +8,7 @@ export function signInAddress(next: string = location.pathname + location.search
   return `/sign-in?next=${encodeURIComponent(next)}`;
 }
 
-export async function signOut(): Promise<void> {
+export async function signOut(api: Api): Promise<void> {
   await ask(api.POST("/auth/sign-out"));
   forget();
   channel?.postMessage("signed-out");
@@ -18,7 +17,6 @@ export async function signOut(): Promise<void> {
 
 /** forget leaves nothing of this person in the tab. */
 export function forget(): void {
-  enterTeam(null);
   sessionStorage.clear();
 }
 

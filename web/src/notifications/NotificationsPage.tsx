@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Bell } from "lucide-react";
+import { apiOf, useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -23,16 +24,17 @@ import {
 
 /** NotificationsPage is what one was told in this team, and what one wants to be told. */
 export function NotificationsPage() {
+  const api = useApi();
   const client = useQueryClient();
   const unread = useQuery(unreadQuery).data ?? 0;
   const inbox = useInfiniteQuery({
     queryKey: ["notifications", "inbox", unread],
-    queryFn: ({ pageParam }) => pageOfNotifications(pageParam),
+    queryFn: ({ client, pageParam }) => pageOfNotifications(apiOf(client), pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
   });
   const mark = useMutation({
-    mutationFn: markRead,
+    mutationFn: (what: Parameters<typeof markRead>[1]) => markRead(api, what),
     onSuccess: () => client.invalidateQueries({ queryKey: ["notifications"] }),
   });
   const rows = inbox.data?.pages.flatMap((page) => page.rows) ?? [];
@@ -95,10 +97,11 @@ const words: Record<Choice["topic"], string> = {
 };
 
 function Choices() {
+  const api = useApi();
   const choices = useQuery(choicesQuery);
   const client = useQueryClient();
   const change = useMutation({
-    mutationFn: choose,
+    mutationFn: (choice: Choice) => choose(api, choice),
     onSuccess: (data) => client.setQueryData(choicesQuery.queryKey, data),
   });
   return (

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
 import { once } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
@@ -9,6 +10,7 @@ import type { Team } from "./queries.ts";
 
 /** ChangeTeam gives a team credits, puts it on a plan, or suspends it. */
 export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void }) {
+  const api = useApi();
   const [amount, setAmount] = useState("");
   const [reason, setReason] = useState("");
   const [plan, setTyped] = useState<string>(team.plan);
@@ -16,10 +18,10 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
   // The same click again, after an answer that was lost, books nothing more; other words are another grant.
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are what makes it another
   const key = useMemo(once, [amount, reason]);
-  const give = useAction(() => grant(team.id, Number(amount), reason, key), "The credits are booked", onClose);
-  const put = useAction(() => setPlan(team.id, plan), "The plan is set", onClose);
+  const give = useAction(() => grant(api, team.id, Number(amount), reason, key), "The credits are booked", onClose);
+  const put = useAction(() => setPlan(api, team.id, plan), "The plan is set", onClose);
   const stop = useAction(
-    () => suspend(team.id, !suspended),
+    () => suspend(api, team.id, !suspended),
     suspended ? "The team starts runs again" : "The team is suspended",
     onClose,
   );

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { CircleCheck, Server } from "lucide-react";
 import type { ReactNode } from "react";
+import { useApi } from "../api/team.ts";
 import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
@@ -64,8 +65,9 @@ const mails: Record<string, string> = { folder: "files in the data folder", smtp
 const signUps: Record<string, string> = { open: "everybody", invite: "who is invited", closed: "nobody" };
 
 function About() {
+  const api = useApi();
   const about = useQuery(versionQuery);
-  const mail = useAction(testMail, "A mail to your address is on its way");
+  const mail = useAction(() => testMail(api), "A mail to your address is on its way");
   return (
     <Section
       title="Version"

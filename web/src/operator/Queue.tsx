@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { CircleCheck } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -26,9 +27,14 @@ const reasons: Record<string, string> = {
 
 /** Queue are the runs that have not ended, of all teams, oldest first. */
 export function Queue() {
+  const api = useApi();
   const queue = useQuery(queueQuery);
   const [ending, setEnding] = useState<string | null>(null);
-  const end = useAction(endRun, "The run is being cancelled", () => setEnding(null));
+  const end = useAction(
+    (id: string) => endRun(api, id),
+    "The run is being cancelled",
+    () => setEnding(null),
+  );
   return (
     <Section
       title="Queue"

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Server } from "lucide-react";
+import { useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -62,9 +63,10 @@ export function Workers() {
 }
 
 function Drain({ worker }: { worker: Worker }) {
+  const api = useApi();
   const draining = !worker.draining;
   const act = useAction(
-    () => drain(worker.id, draining),
+    () => drain(api, worker.id, draining),
     draining ? "It takes no more runs, and finishes what it executes" : "It takes runs again",
   );
   return (

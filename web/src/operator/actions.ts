@@ -1,10 +1,10 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, type once } from "../api/client.ts";
+import { type Api, ask, type once } from "../api/client.ts";
 import { toast } from "../ui/toast.ts";
 
 const team = (id: string) => ({ params: { path: { id } } });
 
-export const grant = (id: string, credits: number, reason: string, key: ReturnType<typeof once>) =>
+export const grant = (api: Api, id: string, credits: number, reason: string, key: ReturnType<typeof once>) =>
   ask(
     api.POST("/api/operator/teams/{id}/grant", {
       params: { path: { id }, header: key },
@@ -12,18 +12,19 @@ export const grant = (id: string, credits: number, reason: string, key: ReturnTy
     }),
   );
 
-export const setPlan = (id: string, plan: string) =>
+export const setPlan = (api: Api, id: string, plan: string) =>
   ask(api.POST("/api/operator/teams/{id}/plan", { ...team(id), body: { plan } }));
 
-export const suspend = (id: string, suspended: boolean) =>
+export const suspend = (api: Api, id: string, suspended: boolean) =>
   ask(api.POST("/api/operator/teams/{id}/suspend", { ...team(id), body: { suspended } }));
 
-export const drain = (worker: string, draining: boolean) =>
+export const drain = (api: Api, worker: string, draining: boolean) =>
   ask(api.POST("/api/operator/workers/drain", { body: { worker, draining } }));
 
-export const endRun = (id: string) => ask(api.POST("/api/operator/runs/{id}/end", { params: { path: { id } } }));
+export const endRun = (api: Api, id: string) =>
+  ask(api.POST("/api/operator/runs/{id}/end", { params: { path: { id } } }));
 
-export const testMail = () => ask(api.POST("/api/operator/mail/test"));
+export const testMail = (api: Api) => ask(api.POST("/api/operator/mail/test"));
 
 /** useAction does something and then shows the installation as it is after it. */
 export function useAction<T>(act: (what: T) => Promise<unknown>, done: string, then?: () => void) {

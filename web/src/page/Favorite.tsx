@@ -1,11 +1,12 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Star } from "lucide-react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { IconButton } from "../ui/Button.tsx";
 
 const favoritesQuery = queryOptions({
   queryKey: ["favorites"],
-  queryFn: () => ask(api.GET("/api/favorites")),
+  queryFn: ({ client }) => ask(apiOf(client).GET("/api/favorites")),
   staleTime: 60_000,
 });
 
@@ -17,6 +18,7 @@ export function useFavorites(): Set<string> {
 
 /** Favorite marks a workflow or a run, and takes the mark off. */
 export function Favorite({ id, name, on }: { id: string; name: string; on: boolean }) {
+  const api = useApi();
   const client = useQueryClient();
   const toggle = useMutation({
     mutationFn: () => {

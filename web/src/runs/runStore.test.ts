@@ -1,5 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { type Run, RunStore } from "./runStore.ts";
+import { newApi } from "../api/client.ts";
+import type { Run } from "./queries.ts";
+import { RunStore } from "./runStore.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -31,24 +33,24 @@ test("a message about one node replaces one of five hundred, and tells only what
     const events = all.filter((each) => each.seq > after && each.seq <= upTo);
     return Response.json({ success: true, data: { events, lastSeq: upTo, hasMore: false } });
   });
-  const store = new RunStore(run());
+  const store = new RunStore(newApi("team_1"), run());
   const changes: string[][] = [];
   store.state.subscribe((now, old) => {
     const changed = [...now.nodes].filter(([id, node]) => node !== old.nodes.get(id)).map(([id]) => id);
     if (changed.length > 0) changes.push(changed);
   });
   upTo = 1;
-  store.hear({ type: "progress", runId: "run_1", seq: 1, progressPercent: 5 });
-  await vi.waitFor(() => expect(changes).toEqual([["n3"]]));
+  store.receive({ type: "progress", runId: "run_1", seq: 1, progressPercent: 5 });
+  await expect.poll(() => changes).toEqual([["n3"]]);
   upTo = 2;
-  store.hear({ type: "progress", runId: "run_1", seq: 2, resources: { cpuPercent: 80, memBytes: 1024 } });
-  await vi.waitFor(() => expect(changes).toEqual([["n3"], ["n7"]]));
+  store.receive({ type: "progress", runId: "run_1", seq: 2, resources: { cpuPercent: 80, memBytes: 1024 } });
+  await expect.poll(() => changes).toEqual([["n3"], ["n7"]]);
   expect(store.state.getState()).toMatchObject({ run: { progressPercent: 5 }, events: [{ seq: 1 }, { seq: 2 }] });
   expect(store.samples).toMatchObject([{ cpuPercent: 80, memBytes: 1024 }]);
 
   // Reading the run again keeps what is the same.
   const before = store.state.getState().nodes;
-  store.fresh({ ...run(), nodes: [...before.values()].map((node) => ({ ...node })) });
+  store.refresh({ ...run(), nodes: [...before.values()].map((node) => ({ ...node })) });
   const after = store.state.getState().nodes;
   expect([...after].every(([id, node]) => node === before.get(id))).toBe(true);
 });
@@ -56,13 +58,13 @@ test("a message about one node replaces one of five hundred, and tells only what
 test("why a run waits follows the stream, and is gone when it starts", () => {
   const data = { events: [], lastSeq: 0, hasMore: false };
   vi.stubGlobal("fetch", async () => Response.json({ success: true, data }));
-  const store = new RunStore({ ...run(), status: "queued", waiting: null });
+  const store = new RunStore(newApi("team_1"), { ...run(), status: "queued", waiting: null });
   const now = () => store.state.getState().run.waiting;
   const turn = { reason: "turn", message: "1 run is before it.", ahead: 1 };
-  store.hear({ type: "snapshot", runId: "run_1", status: "queued", waiting: turn });
+  store.receive({ type: "snapshot", runId: "run_1", status: "queued", waiting: turn });
   expect(now()).toEqual(turn);
-  store.hear({ type: "progress", runId: "run_1", status: "queued" });
+  store.receive({ type: "progress", runId: "run_1", status: "queued" });
   expect(now()).toEqual(turn);
-  store.hear({ type: "progress", runId: "run_1", status: "running", waiting: null });
+  store.receive({ type: "progress", runId: "run_1", status: "running", waiting: null });
   expect(now()).toBeNull();
 });

@@ -1,13 +1,9 @@
-// One run as the stream tells of it. Each node is an object of its own, which
+// The live state of one run. Each node is its own object, which
 // is replaced when it changes: a message about one node renders that node.
 import { createStore } from "zustand/vanilla";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { type Api, ask } from "../api/client.ts";
 import type { RunMessage } from "../api/stream.ts";
-import { elsewhere } from "./processes.ts";
-
-export type Run = Schemas["Run"];
-export type RunNode = Schemas["RunNode"];
-export type RunEvent = Schemas["RunEvent"];
+import { isReported, type Run, type RunEvent, type RunNode } from "./queries.ts";
 
 export interface Sample {
   at: number;
@@ -16,7 +12,7 @@ export interface Sample {
 }
 
 export interface RunState {
-  /** The run without what changes by itself: nodes, and logs. */
+  /** The run without its nodes and logs. */
   run: Omit<Run, "nodes" | "logs">;
   nodes: Map<string, RunNode>;
   events: RunEvent[];
@@ -32,7 +28,7 @@ const statusOf: Partial<Record<string, RunNode["status"]>> = {
   "node.skipped": "skipped",
 };
 
-/** applyEvent is a node after an event about it. A shard's event is not the node's. */
+/** applyEvent returns the node after an event. An event of one item only starts the node. */
 export function applyEvent(node: RunNode, event: RunEvent): RunNode {
   const status = statusOf[event.type];
   if (!status) return node;
@@ -51,16 +47,22 @@ export function applyEvent(node: RunNode, event: RunEvent): RunNode {
   return next;
 }
 
+/** LogListener gets text of the log, where it begins, and where the log goes on after it. */
+type LogListener = (text: string, offset: number, next?: number) => void;
+
 export class RunStore {
   readonly state;
   readonly samples: Sample[] = [];
-  private readonly sampled = new Set<() => void>();
+  private readonly sampleListeners = new Set<() => void>();
   private seq = 0;
   private reading = false;
   private wanted = 0;
-  private readonly heardLog = new Set<(text: string, offset: number) => void>();
+  private readonly logListeners = new Set<LogListener>();
 
-  constructor(readonly run: Run) {
+  constructor(
+    private readonly api: Api,
+    readonly run: Run,
+  ) {
     const { nodes, logs: _, ...rest } = run;
     this.state = createStore<RunState>(() => ({
       run: rest,
@@ -68,11 +70,11 @@ export class RunStore {
       events: [],
       step: null,
     }));
-    void this.readEvents(1);
+    void this.readEvents(0);
   }
 
-  /** fresh takes the run as it was just read: what the stream cannot tell, such as peaks and cache misses. */
-  fresh(run: Run): void {
+  /** refresh takes the run as the API returned it, with values that the stream lacks, such as peaks and cache misses. */
+  refresh(run: Run): void {
     const { nodes, logs: _, ...rest } = run;
     this.state.setState((old) => ({
       run: { ...rest, progressPercent: Math.max(rest.progressPercent, old.run.progressPercent) },
@@ -85,18 +87,18 @@ export class RunStore {
     }));
   }
 
-  onLog(listener: (text: string, offset: number) => void): () => void {
-    this.heardLog.add(listener);
-    return () => this.heardLog.delete(listener);
+  onLog(listener: LogListener): () => void {
+    this.logListeners.add(listener);
+    return () => this.logListeners.delete(listener);
   }
 
   onSample = (listener: () => void): (() => void) => {
-    this.sampled.add(listener);
-    return () => this.sampled.delete(listener);
+    this.sampleListeners.add(listener);
+    return () => this.sampleListeners.delete(listener);
   };
 
-  /** hear takes a message of the stream. */
-  hear(message: RunMessage): void {
+  /** receive applies a message of the stream. */
+  receive(message: RunMessage): void {
     if (message.type === "connected") return;
     const { status, progressPercent, durationMs, creditsUsed, errorMessage, waiting } = message;
     this.state.setState((old) => ({
@@ -112,31 +114,33 @@ export class RunStore {
       ...(message.currentStep !== undefined && { step: message.currentStep }),
     }));
     if (message.type === "progress" && message.logs && message.logOffset !== undefined) {
-      for (const listener of this.heardLog) listener(message.logs, message.logOffset);
+      for (const listener of this.logListeners) listener(message.logs, message.logOffset, message.logEnd);
     }
-    if (message.type === "snapshot") for (const listener of this.heardLog) listener("", -1);
+    if (message.type === "snapshot") for (const listener of this.logListeners) listener("", -1);
     const { cpuPercent, memBytes } = message.resources ?? {};
     if (cpuPercent !== undefined || memBytes !== undefined) {
       this.samples.push({ at: Date.now() / 1000, cpuPercent: cpuPercent ?? 0, memBytes: memBytes ?? 0 });
       if (this.samples.length > 7200) this.samples.splice(0, 1200);
-      for (const listener of this.sampled) listener();
+      for (const listener of this.sampleListeners) listener();
     }
     if (message.seq !== undefined && message.seq > this.seq) void this.readEvents(message.seq);
   }
 
-  /** readEvents reads the events up to a number: a message names the last one only. */
+  /** readEvents reads the events up to a number. A message carries the last number only. */
   async readEvents(upTo: number): Promise<void> {
     this.wanted = Math.max(this.wanted, upTo);
     if (this.reading) return;
     this.reading = true;
     try {
       for (let more = true; more; ) {
+        const upTo = this.wanted;
         const query = { after_seq: this.seq };
         const { events, hasMore } = await ask(
-          api.GET("/api/runs/{id}/events", { params: { path: { id: this.run.id }, query } }),
+          this.api.GET("/api/runs/{id}/events", { params: { path: { id: this.run.id }, query } }),
         );
         this.take(events);
-        more = hasMore || (this.wanted > this.seq && events.length > 0);
+        // A message that arrived during the read may name newer events.
+        more = hasMore || this.wanted > upTo || (this.wanted > this.seq && events.length > 0);
       }
     } catch {
       // The next message asks again.
@@ -152,7 +156,7 @@ export class RunStore {
       const nodes = new Map(old.nodes);
       for (const event of events) {
         const node = event.nodeId === null ? undefined : nodes.get(event.nodeId);
-        if (node) nodes.set(node.id, later(node, event, elsewhere(this.run) || Boolean(node.launchedBy)));
+        if (node) nodes.set(node.id, applyIfNewer(node, event, isReported(this.run) || Boolean(node.launchedBy)));
       }
       return { nodes, events: [...old.events, ...events] };
     });
@@ -162,10 +166,10 @@ export class RunStore {
 const over: RunNode["status"][] = ["succeeded", "failed", "skipped", "cancelled"];
 
 /**
- * later applies an event unless the node is known to be further already. The times of a reported run's steps are those
- * of another clock and say nothing beside our events': there a step that has ended stays so until it is read again.
+ * applyIfNewer applies an event unless the node's state is newer. The times of a reported run come from
+ * another clock and cannot be compared with our events: there, a step that has ended stays so until the run is read again.
  */
-export function later(node: RunNode, event: RunEvent, reported: boolean): RunNode {
+export function applyIfNewer(node: RunNode, event: RunEvent, reported: boolean): RunNode {
   if (reported && over.includes(node.status)) return node;
   if (node.finishedAt && Date.parse(event.at) < Date.parse(node.finishedAt)) return node;
   const next = applyEvent(node, event);

@@ -1,10 +1,11 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
-import { SizePicker } from "../runs/Estimate.tsx";
-import { fieldsOf, fill, startText } from "../runs/form.ts";
-import { RunForm } from "../runs/RunForm.tsx";
-import { chosenSize, type Size, sizeOf } from "../runs/sizes.ts";
+import { SizePicker, useAvailable } from "../runs/start/Estimate.tsx";
+import { fieldsOf, fill, startText } from "../runs/start/form.ts";
+import { RunForm } from "../runs/start/RunForm.tsx";
+import { chosenSize, firstSize, type Size } from "../runs/start/sizes.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Checkbox, Choice, Field, Input } from "../ui/Field.tsx";
@@ -16,6 +17,7 @@ import { hereZone, onClock, presets, zones } from "./times.ts";
 
 /** ScheduleDialog asks when to run, and with what. */
 export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onClose: () => void }) {
+  const api = useApi();
   const { id, definition } = workflow;
   const [preset, setPreset] = useState("0 6 * * 1-5");
   const [cron, setCron] = useState("");
@@ -26,13 +28,15 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
     Object.fromEntries(fieldsOf(definition).map((field) => [field.name, startText(field, undefined)])),
   );
   const [files, setFiles] = useState<Record<string, string[]>>({});
-  const [size, setSize] = useState<Size>(() => sizeOf(undefined));
+  const [picked, setSize] = useState<Size | null>(null);
+  const available = useAvailable();
+  const size = picked ?? firstSize(available);
   const [tried, setTried] = useState(false);
   const filled = fill(definition, texts, files);
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () =>
-      createSchedule(id, {
+      createSchedule(api, id, {
         cron: preset || cron,
         timeZone,
         overlap,
@@ -107,10 +111,10 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
           files={files}
           errors={tried ? filled.errors : {}}
           onText={(field, text) => setTexts((old) => ({ ...old, [field]: text }))}
-          onFiles={(input, keys) => setFiles((old) => ({ ...old, [input]: keys }))}
+          onFiles={(input, change) => setFiles((old) => ({ ...old, [input]: change(old[input] ?? []) }))}
           guest={false}
         />
-        <SizePicker size={size} onChange={setSize} />
+        <SizePicker size={size} available={available} onChange={setSize} />
         {make.error && <Problem error={make.error} />}
         <Button type="submit" look="primary" busy={make.isPending}>
           Keep it

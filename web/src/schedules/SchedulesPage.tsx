@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { CalendarClock, Plus } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
@@ -60,7 +61,7 @@ export function SchedulesPage() {
     >
       <Unconfirmed workflowId={workflowId} />
       <Section title="Schedules">
-        <Answer query={schedules} rows={3}>
+        <Answer query={schedules} id={workflowId} rows={3}>
           {(list) =>
             list.length === 0 ? (
               <Empty icon={<CalendarClock aria-hidden />} title="No schedules yet" actions={add}>
@@ -84,11 +85,12 @@ export function SchedulesPage() {
 
 /** Unconfirmed asks members to stand behind what guests drew. */
 function Unconfirmed({ workflowId }: { workflowId: string }) {
+  const api = useApi();
   const revisions = useQuery(revisionsQuery(workflowId));
   const whyNot = useWhyNot()("edit workflows");
   const client = useQueryClient();
   const confirm = useMutation({
-    mutationFn: (n: number) => confirmRevision(workflowId, n),
+    mutationFn: (n: number) => confirmRevision(api, workflowId, n),
     onSuccess: (revision) => toast.ok(`Version ${revision.revision} is confirmed`),
     onSettled: () => client.invalidateQueries({ queryKey: revisionsQuery(workflowId).queryKey }),
   });
@@ -124,6 +126,7 @@ const tones: Record<Schedule["firings"][number]["outcome"], Tone> = {
 };
 
 function ScheduleCard({ schedule }: { schedule: Schedule }) {
+  const api = useApi();
   const me = useMe();
   const may = useWhyNot();
   const whyNot =
@@ -134,11 +137,11 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
   const [deleting, setDeleting] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: schedulesQuery(schedule.workflowId).queryKey });
   const change = useMutation({
-    mutationFn: () => changeSchedule(schedule, { enabled: !schedule.enabled }),
+    mutationFn: () => changeSchedule(api, schedule, { enabled: !schedule.enabled }),
     onSettled: refresh,
   });
   const end = useMutation({
-    mutationFn: () => deleteSchedule(schedule),
+    mutationFn: () => deleteSchedule(api, schedule),
     onSuccess: () => toast.ok("The schedule is deleted"),
     onSettled: refresh,
   });

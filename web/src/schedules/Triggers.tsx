@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
@@ -58,11 +59,12 @@ export function Triggers({ workflowId }: { workflowId: string }) {
 }
 
 function TriggerRow({ trigger }: { trigger: Trigger }) {
+  const api = useApi();
   const me = useMe();
   const may = useWhyNot();
   const client = useQueryClient();
   const end = useMutation({
-    mutationFn: () => deleteTrigger(trigger),
+    mutationFn: () => deleteTrigger(api, trigger),
     onSuccess: () => toast.ok("The trigger is deleted"),
     onSettled: () => client.invalidateQueries({ queryKey: triggersQuery(trigger.workflowId).queryKey }),
   });
@@ -92,6 +94,7 @@ function TriggerRow({ trigger }: { trigger: Trigger }) {
 }
 
 function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () => void }) {
+  const api = useApi();
   const [map, setMap] = useState("");
   const [secret, setSecret] = useState("");
   const [action, setAction] = useState<"run" | "refresh">("run");
@@ -100,7 +103,7 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
   const read = readMap(map);
   const make = useMutation({
     mutationFn: () =>
-      createTrigger(workflowId, {
+      createTrigger(api, workflowId, {
         action,
         ...(read.map && action === "run" && { map: read.map }),
         ...(secret && { secret }),

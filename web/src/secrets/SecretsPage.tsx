@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
@@ -61,10 +62,11 @@ export function SecretsPage() {
 }
 
 function Secrets({ list, whyNot, onSet }: { list: Secret[]; whyNot: string | null; onSet: (name: string) => void }) {
+  const api = useApi();
   const client = useQueryClient();
   const [ending, setEnding] = useState("");
   const end = useMutation({
-    mutationFn: deleteSecret,
+    mutationFn: (name: string) => deleteSecret(api, name),
     onSuccess: (gone) => toast.ok(`${gone.name} is deleted`),
     onSettled: () => client.invalidateQueries({ queryKey: secretsQuery.queryKey }),
   });
@@ -139,11 +141,12 @@ function Secrets({ list, whyNot, onSet }: { list: Secret[]; whyNot: string | nul
 const nameRule = "[A-Za-z_][A-Za-z0-9_]{0,62}";
 
 function SetDialog({ name, onClose }: { name: string; onClose: () => void }) {
+  const api = useApi();
   const [typed, setTyped] = useState(name);
   const [value, setValue] = useState("");
   const client = useQueryClient();
   const put = useMutation({
-    mutationFn: () => putSecret(typed, value),
+    mutationFn: () => putSecret(api, typed, value),
     onSuccess: (kept) => {
       toast.ok(`${kept.name} saved, version ${kept.version}`);
       onClose();

@@ -2,6 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { Clock, DoorOpen, Link2Off, Users } from "lucide-react";
 import { type ComponentType, type ReactNode, Suspense, useEffect, useState } from "react";
 import { type ApiFailure, isFailure } from "../api/failure.ts";
+import { useApi } from "../api/team.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { useTitle } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -25,6 +26,7 @@ export function readToken(hash: string): string | null {
 
 /** JoinPage is where a share link leads: it asks for a name and opens the workflow. */
 export function JoinPage({ Editor }: { Editor: GuestEditor }) {
+  const api = useApi();
   useTitle("Shared workflow");
   const [token, setToken] = useState(() => readToken(location.hash));
   useEffect(() => {
@@ -32,7 +34,7 @@ export function JoinPage({ Editor }: { Editor: GuestEditor }) {
     addEventListener("hashchange", read);
     return () => removeEventListener("hashchange", read);
   }, []);
-  const enter = useMutation({ mutationFn: (name: string) => join(token ?? "", name), meta: { shown: true } });
+  const enter = useMutation({ mutationFn: (name: string) => join(api, token ?? "", name), meta: { shown: true } });
   if (enter.data) return <Inside Editor={Editor} joined={enter.data} />;
   if (!token) {
     return (

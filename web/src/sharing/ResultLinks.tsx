@@ -1,6 +1,7 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask, once, type Schemas } from "../api/client.ts";
+import { ask, once, type Schemas } from "../api/client.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -44,12 +45,14 @@ export function ResultLinks({ run, onClose }: ResultLinksProps) {
   );
 }
 
-const linksQuery = (runId: string) => ({
-  queryKey: ["result links", runId],
-  queryFn: () => ask(api.GET("/api/runs/{id}/links", { params: { path: { id: runId } } })),
-});
+const linksQuery = (runId: string) =>
+  queryOptions({
+    queryKey: ["result links", runId],
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/runs/{id}/links", { params: { path: { id: runId } } })),
+  });
 
 function NewLink({ run }: { run: ResultLinksProps["run"] }) {
+  const api = useApi();
   const [hours, setHours] = useState<"24" | "168" | "720">("168");
   const [shown, setShown] = useState<string[]>([]);
   const [allowCopy, setAllowCopy] = useState(false);
@@ -118,6 +121,7 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
 const tones: Record<ResultLink["status"], Tone> = { active: "ok", expired: "neutral", revoked: "neutral" };
 
 function Links({ runId }: { runId: string }) {
+  const api = useApi();
   const links = useQuery(linksQuery(runId));
   const client = useQueryClient();
   const revoke = useMutation({
@@ -140,6 +144,7 @@ function Links({ runId }: { runId: string }) {
                     <Pill tone={tones[link.status]}>{link.status}</Pill> …{link.tokenHint}, by {link.createdBy.name},
                     opened {plural(link.views, "time")}, ends <Time at={link.expiresAt} />
                     {link.allowCopy && ", may be copied"}
+                    {link.inviteId && ", given to the guest who started the run"}
                   </span>
                   {link.status === "active" && (
                     <Button

@@ -2,14 +2,18 @@ import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Copy, Download, FileText, Link2Off } from "lucide-react";
 import { useEffect, useState } from "react";
-import { api, ask, askPage, type Schemas } from "../api/client.ts";
-import { isFailure } from "../api/failure.ts";
+import { ask, askPage, type Schemas } from "../api/client.ts";
+import { type ApiFailure, isFailure } from "../api/failure.ts";
+import { apiOf, useApi } from "../api/team.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { useTitle } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { runTitle } from "../page/runTitle.ts";
-import { looks, StatusPill } from "../page/status.tsx";
+import { active, looks, StatusPill } from "../page/status.tsx";
+import { ResultFiles } from "../runs/results/Results.tsx";
+import { finalOutputs } from "../runs/results/results.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
+import { Copy as CopyText } from "../ui/Copy.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { bytes, duration } from "../ui/format.ts";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
@@ -37,16 +41,18 @@ export function ResultsPage() {
   }, []);
   const results = useInfiniteQuery({
     queryKey: ["results", token],
-    queryFn: ({ pageParam }) =>
+    queryFn: ({ client, pageParam }) =>
       askPage(
-        api.POST("/api/results", {
+        apiOf(client).POST("/api/results", {
           params: { query: { ...(pageParam && { cursor: pageParam }) } },
-          body: { token: token ?? "" },
+          // A view is counted when the page is opened, not for each further page or refresh.
+          body: { token: token ?? "", again: client.getQueryData(["results", token]) !== undefined },
         }),
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
     enabled: token !== null,
+    refetchInterval: (query) => (goesOn(query.state.data?.pages[0]?.rows.status) ? 15_000 : false),
     retry: false,
     staleTime: 5 * 60_000,
     meta: { shown: true },
@@ -58,7 +64,7 @@ export function ResultsPage() {
         <Ended title="This link is not complete">
           A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
         </Ended>
-      ) : first ? (
+      ) : first && !ended(results.error) ? (
         <>
           <Shown
             results={first}
@@ -90,8 +96,17 @@ function Ended({ title, children }: { title: string; children: string }) {
   );
 }
 
+function goesOn(status: Results["status"] | undefined): boolean {
+  return status !== undefined && active(status);
+}
+
+/** ended tells whether a refusal says that the link does not work, or not any more. */
+function ended(error: unknown): error is ApiFailure {
+  return isFailure(error) && (error.status === 404 || error.status === 403);
+}
+
 function Failed({ error }: { error: unknown }) {
-  if (!isFailure(error) || (error.status !== 404 && error.status !== 403)) return <Problem error={error} />;
+  if (!ended(error)) return <Problem error={error} />;
   const why =
     error.code === "expired"
       ? "Its time has passed."
@@ -112,13 +127,27 @@ function Shown({ results, outputs, token }: { results: Results; outputs: Results
             {runTitle(results)} <StatusPill status={results.status} />
           </h1>
           <p className="mt-1 text-sm text-muted">
-            <Time at={results.createdAt} />
-            {results.durationMs !== null && `, took ${duration(results.durationMs)}`}. This page ends{" "}
+            {results.sharedBy && `Shared by ${results.sharedBy}. `}Started <Time at={results.createdAt} />
+            {results.durationMs !== null && `, took ${duration(results.durationMs)}`}. This link expires{" "}
             <Time at={results.expiresAt} />.
           </p>
         </div>
         {results.allowCopy && <CopyButton token={token} />}
       </header>
+      {results.status === "completed" && (
+        <ResultFiles
+          outputs={finalOutputs(outputs)}
+          total={outputs.length}
+          steps={results.nodes}
+          openReport={({ reportUrl }) =>
+            reportUrl && (
+              <a href={reportUrl} target="_blank" rel="noreferrer" className={buttonClass("secondary", "sm")}>
+                <FileText className="size-4" aria-hidden /> Open report
+              </a>
+            )
+          }
+        />
+      )}
       <section className="mb-6">
         <h2 className="mb-2">Steps</h2>
         <GraphPreview
@@ -163,7 +192,7 @@ function Shown({ results, outputs, token }: { results: Results; outputs: Results
         {outputs.length === 0 ? (
           <p className="text-sm text-muted">This run has no outputs to show.</p>
         ) : (
-          <OutputsTable outputs={outputs} />
+          <OutputsTable outputs={outputs} steps={results.nodes} />
         )}
       </section>
     </>
@@ -179,13 +208,14 @@ function drawn({ nodes, edges }: Results): Definition {
   } as Definition;
 }
 
-function OutputsTable({ outputs }: { outputs: Results["outputs"] }) {
+function OutputsTable({ outputs, steps }: { outputs: Results["outputs"]; steps: Results["nodes"] }) {
   return (
     <Table
       label="Outputs"
       head={
         <>
           <Th>File</Th>
+          <Th className="max-md:hidden">Step</Th>
           <Th className="text-right">Size</Th>
           <Th className="max-md:hidden">SHA-256</Th>
           <Th>
@@ -197,9 +227,15 @@ function OutputsTable({ outputs }: { outputs: Results["outputs"] }) {
       {outputs.map((output) => (
         <tr key={output.key}>
           <Td className="font-medium break-all">{output.name}</Td>
+          <Td className="text-muted max-md:hidden">
+            {steps.find((step) => step.id === output.nodeId)?.name || output.nodeId}
+          </Td>
           <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
           <Td className="max-md:hidden">
-            <code className="text-[12px] break-all text-muted">{output.sha256}</code>
+            <code className="text-[12px] whitespace-nowrap text-muted" title={output.sha256}>
+              {output.sha256.slice(0, 12)}…
+            </code>{" "}
+            <CopyText text={output.sha256} label={`Copy SHA-256 of ${output.name}`} />
           </Td>
           <Td className="space-x-2 text-right whitespace-nowrap">
             {output.reportUrl && (
@@ -218,6 +254,7 @@ function OutputsTable({ outputs }: { outputs: Results["outputs"] }) {
 }
 
 function CopyButton({ token }: { token: string }) {
+  const api = useApi();
   const me = useMaybeMe();
   const copy = useMutation({ mutationFn: () => ask(api.POST("/api/results/copy", { body: { token } })) });
   if (copy.data) {

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -52,21 +53,24 @@ const ends = [
 ] as const;
 
 function NewLink({ workflowId }: { workflowId: string }) {
+  const api = useApi();
   const [role, setRole] = useState<"viewer" | "editor">("viewer");
   const [hours, setHours] = useState(168);
   const [uses, setUses] = useState("");
   const [spend, setSpend] = useState("");
   const [secrets, setSecrets] = useState(false);
+  const [results, setResults] = useState(false);
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () =>
-      createInvite({
+      createInvite(api, {
         workflowId,
         role,
         expiresInHours: hours,
         ...(uses && { maxUses: Number(uses) }),
         ...(role === "editor" && spend && { maxCredits: Number(spend) }),
         allowSecrets: role === "editor" && secrets,
+        allowResults: role === "editor" && results,
       }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["invites", workflowId] }),
     meta: { shown: true },
@@ -136,11 +140,18 @@ function NewLink({ workflowId }: { workflowId: string }) {
         )}
       </div>
       {role === "editor" && (
-        <Checkbox
-          label="They may change and run steps that use the team's secrets, and so can read those"
-          checked={secrets}
-          onChange={(event) => setSecrets(event.target.checked)}
-        />
+        <div className="space-y-2">
+          <Checkbox
+            label="They get a link to the results of each run they start, for 7 days"
+            checked={results}
+            onChange={(event) => setResults(event.target.checked)}
+          />
+          <Checkbox
+            label="They may change and run steps that use the team's secrets, and so can read those"
+            checked={secrets}
+            onChange={(event) => setSecrets(event.target.checked)}
+          />
+        </div>
       )}
       {make.error && <Problem title="Couldn't create the link" error={make.error} />}
       <Button type="submit" look="primary" busy={make.isPending}>
@@ -157,11 +168,17 @@ const tones: Record<Invite["status"], Tone> = {
   revoked: "neutral",
 };
 
+/** revocable tells whether revoking a link ends anything: of an expired one, the links to results of its guests' runs. */
+function revocable({ status, allowResults }: Invite): boolean {
+  return status === "active" || status === "exhausted" || (status === "expired" && allowResults);
+}
+
 function Links({ workflowId }: { workflowId: string }) {
+  const api = useApi();
   const invites = useQuery(invitesQuery(workflowId));
   const client = useQueryClient();
   const revoke = useMutation({
-    mutationFn: revokeInvite,
+    mutationFn: (id: string) => revokeInvite(api, id),
     onSettled: () => client.invalidateQueries({ queryKey: ["invites", workflowId] }),
   });
   return (
@@ -177,7 +194,8 @@ function Links({ workflowId }: { workflowId: string }) {
                 <li key={each.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
                   <Pill tone={tones[each.status]}>{each.status}</Pill>
                   <span className="flex-1">
-                    {each.role === "editor" ? "Edit and run" : "View"} · <code>…{each.tokenHint}</code>
+                    {each.role === "editor" ? "Edit and run" : "View"}
+                    {each.allowResults && ", with results"} · <code>…{each.tokenHint}</code>
                     <span className="block text-[13px] text-muted">
                       {each.maxUses === null
                         ? plural(each.uses, "guest")
@@ -186,7 +204,7 @@ function Links({ workflowId }: { workflowId: string }) {
                       <Time at={each.revokedAt ?? each.expiresAt} />
                     </span>
                   </span>
-                  {(each.status === "active" || each.status === "exhausted") && (
+                  {revocable(each) && (
                     <Button
                       size="sm"
                       look="danger-quiet"

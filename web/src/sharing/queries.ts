@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, once, type Schemas } from "../api/client.ts";
+import { type Api, ask, once, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 
 export type Invite = Schemas["CollabInvite"];
 export type Joined = Schemas["Joined"];
@@ -7,17 +8,17 @@ export type Joined = Schemas["Joined"];
 export const invitesQuery = (workflowId: string) =>
   queryOptions({
     queryKey: ["invites", workflowId],
-    queryFn: () => ask(api.GET("/api/collab/invites", { params: { query: { workflowId } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/collab/invites", { params: { query: { workflowId } } })),
   });
 
-export function createInvite(body: Schemas["NewCollabInvite"]) {
+export function createInvite(api: Api, body: Schemas["NewCollabInvite"]) {
   return ask(api.POST("/api/collab/invites", { params: { header: once() }, body }));
 }
 
-export function revokeInvite(id: string) {
+export function revokeInvite(api: Api, id: string) {
   return ask(api.DELETE("/api/collab/invites", { params: { query: { id } } }));
 }
 
-export function join(invite: string, name: string) {
+export function join(api: Api, invite: string, name: string) {
   return ask(api.POST("/api/collab/join", { body: { invite, ...(name && { name }) } }));
 }

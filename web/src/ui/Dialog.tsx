@@ -1,19 +1,10 @@
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Button } from "./Button.tsx";
+import type { DialogProps } from "./DialogBody.tsx";
 import { Field, Input } from "./Field.tsx";
 
 // Loaded when the first dialog opens: nobody waits for it before.
 const DialogBody = lazy(() => import("./DialogBody.tsx"));
-
-export interface DialogProps {
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
-  title: ReactNode;
-  description?: ReactNode;
-  children: ReactNode;
-  footer?: ReactNode;
-  wide?: boolean;
-}
 
 /** Dialog asks something over the page: it traps focus, and gives it back. */
 export function Dialog(props: DialogProps) {

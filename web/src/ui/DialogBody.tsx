@@ -1,8 +1,18 @@
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
+import type { ReactNode } from "react";
 import { IconButton } from "./Button.tsx";
 import { classes } from "./classes.ts";
-import type { DialogProps } from "./Dialog.tsx";
+
+export interface DialogProps {
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+  title: ReactNode;
+  description?: ReactNode;
+  children: ReactNode;
+  footer?: ReactNode;
+  wide?: boolean;
+}
 
 /** DialogBody is what Dialog shows once it is open. */
 export default function DialogBody({ open, onOpenChange, title, description, children, footer, wide }: DialogProps) {

@@ -1,30 +1,11 @@
 import { Check } from "lucide-react";
-import type { DropdownMenu } from "radix-ui";
-import {
-  cloneElement,
-  createContext,
-  type HTMLAttributes,
-  lazy,
-  type ReactElement,
-  type ReactNode,
-  Suspense,
-  useContext,
-  useState,
-} from "react";
+import { cloneElement, type HTMLAttributes, lazy, type ReactElement, type ReactNode, Suspense, useState } from "react";
 import { classes } from "./classes.ts";
+import { useMenuParts } from "./menuParts.ts";
 
 // Loaded when somebody comes near a menu: nobody waits for it before.
 const load = () => import("./MenuBody.tsx");
 const MenuBody = lazy(load);
-
-/** MenuParts are what the items of an open menu are made of. */
-export const MenuParts = createContext<typeof DropdownMenu | null>(null);
-
-function useParts(): typeof DropdownMenu {
-  const parts = useContext(MenuParts);
-  if (!parts) throw new Error("outside of a menu");
-  return parts;
-}
 
 const opening = new Set(["Enter", " ", "ArrowDown"]);
 
@@ -74,7 +55,7 @@ interface ItemProps {
 }
 
 export function MenuItem({ icon, children, onSelect, danger, disabledReason }: ItemProps) {
-  const Radix = useParts();
+  const Radix = useMenuParts();
   return (
     <Radix.Item
       className={classes(row, danger && !disabledReason && "text-danger")}
@@ -92,7 +73,7 @@ export function MenuItem({ icon, children, onSelect, danger, disabledReason }: I
 
 /** MenuLink is an item that is a link. */
 export function MenuLink({ children }: { children: ReactElement }) {
-  const Radix = useParts();
+  const Radix = useMenuParts();
   return (
     <Radix.Item asChild className={row}>
       {children}
@@ -109,7 +90,7 @@ export function MenuChoice<T extends string>({
   onChange: (value: T) => void;
   options: { value: T; label: ReactNode }[];
 }) {
-  const Radix = useParts();
+  const Radix = useMenuParts();
   return (
     <Radix.RadioGroup value={value} onValueChange={(next) => onChange(next as T)}>
       {options.map((option) => (
@@ -127,11 +108,11 @@ export function MenuChoice<T extends string>({
 }
 
 export function MenuLine() {
-  const Radix = useParts();
+  const Radix = useMenuParts();
   return <Radix.Separator className="my-1 h-px bg-line" />;
 }
 
 export function MenuLabel({ children }: { children: ReactNode }) {
-  const Radix = useParts();
+  const Radix = useMenuParts();
   return <Radix.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-muted">{children}</Radix.Label>;
 }

@@ -1,6 +1,6 @@
 import { DropdownMenu } from "radix-ui";
 import type { ReactElement, ReactNode } from "react";
-import { MenuParts } from "./Menu.tsx";
+import { MenuParts } from "./menuParts.ts";
 
 interface MenuBodyProps {
   trigger: ReactElement;

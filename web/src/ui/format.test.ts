@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, credits, duration, money, plural } from "./format.ts";
+import { ago, bytes, credits, duration, money, plural, shortAgo } from "./format.ts";
 
 test("durations keep two units", () => {
   expect([420, 9_940, 42_000, 200_000, 7_500_000, 90_000_000].map(duration)).toEqual([
@@ -47,6 +47,13 @@ test("times are told from now", () => {
     "3 hours ago",
     "yesterday",
     "in 2 days",
+  ]);
+  expect([0, 59, 125, 47 * 60, 72 * 60].map((minutes) => shortAgo(now - minutes * 60_000, now))).toEqual([
+    "just now",
+    "59 min ago",
+    "2 h ago",
+    "47 h ago",
+    "3 d ago",
   ]);
   expect(plural(1, "run") + plural(1234, "run")).toBe("1 run1,234 runs");
 });

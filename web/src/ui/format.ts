@@ -66,6 +66,14 @@ export function ago(time: string | number | Date, now: number = Date.now()): str
   return relativeFormat.format(Math.round(value), "year");
 }
 
+/** shortAgo is "2 h ago", where there is little room. */
+export function shortAgo(time: string | number | Date, now: number = Date.now()): string {
+  const minutes = Math.floor((now - new Date(time).getTime()) / 60_000);
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${minutes} min ago`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 1440)} d ago`;
+}
+
 /** exact is a moment in the reader's own time, to the second. */
 export function exact(time: string | number | Date): string {
   return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });

@@ -1,5 +1,5 @@
 // What a long table shows of its rows, and which of them are ticked.
-import { useState } from "react";
+import { useCallback, useState } from "react";
 import { Button } from "./Button.tsx";
 
 const step = 500;
@@ -17,7 +17,12 @@ export function useFirst<T>(rows: readonly T[], atOnce: number) {
 /** useTicks is which rows are ticked. */
 export function useTicks() {
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
-  const tick = (ids: readonly string[], on: boolean) =>
-    setTicked((old) => new Set(on ? [...old, ...ids] : [...old].filter((id) => !ids.includes(id))));
+  const tick = useCallback((ids: readonly string[], on: boolean) => {
+    setTicked((old) => {
+      const next = new Set(old);
+      for (const id of ids) on ? next.add(id) : next.delete(id);
+      return next;
+    });
+  }, []);
   return { ticked, tick, clear: () => setTicked(new Set()) };
 }

@@ -4,3 +4,8 @@ export function typing(target: EventTarget | null): boolean {
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }
+
+/** covered tells whether something is open that keys belong to, whatever has the focus. */
+export function covered(): boolean {
+  return document.querySelector("[role=dialog], [role=alertdialog], [role=menu]") !== null;
+}

@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -13,10 +14,11 @@ const tones: Record<Delivery["status"], Tone> = { pending: "info", delivered: "o
 
 /** Deliveries is what was sent to a webhook, and the way to send it again. */
 export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
+  const api = useApi();
   const deliveries = useQuery(deliveriesQuery(webhook.id));
   const client = useQueryClient();
   const again = useMutation({
-    mutationFn: (id: string) => sendAgain(webhook.id, id),
+    mutationFn: (id: string) => sendAgain(api, webhook.id, id),
     onSuccess: () => toast.ok("It is sent again"),
     onSettled: () => client.invalidateQueries({ queryKey: deliveriesQuery(webhook.id).queryKey }),
   });

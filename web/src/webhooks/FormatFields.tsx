@@ -1,4 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Choice, Field, Textarea } from "../ui/Field.tsx";
@@ -12,7 +13,8 @@ type FormatFieldsProps = {
 
 /** FormatFields choose who reads the messages and how they are written, and show one. */
 export function FormatFields({ format, template, onChange }: FormatFieldsProps) {
-  const look = useMutation({ mutationFn: () => preview(format, template), meta: { shown: true } });
+  const api = useApi();
+  const look = useMutation({ mutationFn: () => preview(api, format, template), meta: { shown: true } });
   const change = (next: Format, text: string) => {
     look.reset();
     onChange(next, text);

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus, Webhook as WebhookIcon } from "lucide-react";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
@@ -13,6 +14,7 @@ import { Checkbox, Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
+import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { Deliveries } from "./Deliveries.tsx";
 import { FormatFields } from "./FormatFields.tsx";
@@ -74,21 +76,22 @@ export function WebhooksPage() {
 }
 
 function WebhookCard({ webhook }: { webhook: Webhook }) {
+  const api = useApi();
   const client = useQueryClient();
   const [deleting, setDeleting] = useState(false);
   const [shown, setShown] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: webhooksQuery.queryKey });
   const change = useMutation({
-    mutationFn: () => changeWebhook(webhook.id, { enabled: !webhook.enabled }),
+    mutationFn: (enabled: boolean) => changeWebhook(api, webhook.id, { enabled }),
     onSettled: refresh,
   });
   const end = useMutation({
-    mutationFn: () => deleteWebhook(webhook.id),
+    mutationFn: () => deleteWebhook(api, webhook.id),
     onSuccess: () => toast.ok("The webhook is deleted"),
     onSettled: refresh,
   });
   const test = useMutation({
-    mutationFn: () => testWebhook(webhook.id),
+    mutationFn: () => testWebhook(api, webhook.id),
     onSuccess: (delivery) => {
       if (delivery.status === "delivered") toast.ok(`The address answered ${delivery.responseStatus}`);
       else toast.error(delivery.error ?? "The message was not taken");
@@ -101,7 +104,9 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
         <div className="min-w-0">
           <p className="flex flex-wrap items-center gap-2">
             <code className="break-all font-medium">{webhook.url}</code>
-            <Pill tone={webhook.enabled ? "ok" : "neutral"}>{webhook.enabled ? "on" : "off"}</Pill>
+            <Pill tone={webhook.enabled && !webhook.paused ? "ok" : "neutral"}>
+              {!webhook.enabled ? "off" : webhook.paused ? "paused" : "on"}
+            </Pill>
           </p>
           <p className="mt-1 text-sm text-muted">
             {webhook.events.length > 0 ? webhook.events.join(", ") : "all events"}
@@ -115,7 +120,7 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
           <Button size="sm" onClick={() => setShown(true)}>
             Deliveries
           </Button>
-          <Button size="sm" busy={change.isPending} onClick={() => change.mutate()}>
+          <Button size="sm" busy={change.isPending} onClick={() => change.mutate(!webhook.enabled)}>
             {webhook.enabled ? "Switch off" : "Switch on"}
           </Button>
           <Button size="sm" look="danger-quiet" onClick={() => setDeleting(true)}>
@@ -126,6 +131,14 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
       {webhook.disabledReason && (
         <Notice tone="warn" title="Switched off">
           {webhook.disabledReason}
+        </Notice>
+      )}
+      {webhook.enabled && webhook.paused && (
+        <Notice tone="warn" title="Paused">
+          {webhook.paused.message} The next attempt is at <Time at={webhook.paused.until} />.{" "}
+          <Button size="sm" busy={change.isPending} onClick={() => change.mutate(true)}>
+            Resume now
+          </Button>
         </Notice>
       )}
       {shown && <Deliveries webhook={webhook} onClose={() => setShown(false)} />}
@@ -146,13 +159,14 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
 }
 
 function NewWebhook({ onClose }: { onClose: () => void }) {
+  const api = useApi();
   const [url, setURL] = useState("");
   const [chosen, setChosen] = useState<(typeof events)[number][]>(["run.completed", "run.failed", "run.interrupted"]);
   const [written, setWritten] = useState<{ format: Format; template: string }>({ format: "standard", template: "" });
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () =>
-      createWebhook({ url, events: chosen, format: written.format, template: written.template || null }),
+      createWebhook(api, { url, events: chosen, format: written.format, template: written.template || null }),
     onSuccess: () => client.invalidateQueries({ queryKey: webhooksQuery.queryKey }),
     meta: { shown: true },
   });

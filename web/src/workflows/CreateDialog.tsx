@@ -1,7 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
+import { useGo } from "../page/useGo.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input, Textarea } from "../ui/Field.tsx";
@@ -9,15 +10,16 @@ import { Form } from "../ui/Form.tsx";
 import { createWorkflow } from "./queries.ts";
 
 export default function CreateDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const api = useApi();
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
-  const navigate = useNavigate();
+  const go = useGo();
   const client = useQueryClient();
   const create = useMutation({
-    mutationFn: () => createWorkflow({ name: name.trim(), description }),
+    mutationFn: () => createWorkflow(api, { name: name.trim(), description }),
     onSuccess: (workflow) => {
       void client.invalidateQueries({ queryKey: ["workflows"] });
-      void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
+      void go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
     },
     meta: { shown: true },
   });

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -21,6 +22,7 @@ interface FolderDialogProps {
 
 /** FolderDialog moves workflows into a folder, or calls a folder otherwise. */
 export default function FolderDialog({ moving, folders, onClose, onMoved }: FolderDialogProps) {
+  const api = useApi();
   const client = useQueryClient();
   const list = useId();
   const whole = "folder" in moving;

@@ -1,9 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { api, ask, once } from "../api/client.ts";
+import { ask, once } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { connectionsQuery } from "../connections/queries.ts";
 import { Problem } from "../page/Problem.tsx";
+import { useGo } from "../page/useGo.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Choice, Field, Input } from "../ui/Field.tsx";
@@ -17,13 +18,14 @@ export default function FromGitDialog({
   open: boolean;
   onOpenChange: (open: boolean) => void;
 }) {
+  const api = useApi();
   const [git, setGit] = useState("");
   const [ref, setRef] = useState("");
   const [path, setPath] = useState("");
   const [connection, setConnection] = useState("");
   const connections = useQuery({ ...connectionsQuery, meta: { shown: true } });
   const hosts = (connections.data ?? []).filter((each) => each.type === "git");
-  const navigate = useNavigate();
+  const go = useGo();
   const client = useQueryClient();
   const create = useMutation({
     mutationFn: () => {
@@ -37,7 +39,7 @@ export default function FromGitDialog({
     },
     onSuccess: (workflow) => {
       void client.invalidateQueries({ queryKey: ["workflows"] });
-      void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
+      void go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
     },
     meta: { shown: true },
   });

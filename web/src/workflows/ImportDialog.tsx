@@ -1,7 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { FileJson } from "lucide-react";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
+import { useGo } from "../page/useGo.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { DropZone } from "../ui/DropZone.tsx";
 import { plural } from "../ui/format.ts";
@@ -19,19 +20,20 @@ async function read(file: File) {
 
 /** ImportDialog makes workflows of exported files. */
 export default function ImportDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
-  const navigate = useNavigate();
+  const api = useApi();
+  const go = useGo();
   const client = useQueryClient();
   const load = useMutation({
     mutationFn: async (files: File[]) => {
       // All are read before the first is kept.
       const imports = await Promise.all(files.map(read));
       const made = [];
-      for (const each of imports) made.push(await createWorkflow(each));
+      for (const each of imports) made.push(await createWorkflow(api, each));
       return made;
     },
     onSuccess: (made) => {
       const [only] = made;
-      if (made.length === 1 && only) void navigate({ to: "/workflows/$workflowId", params: { workflowId: only.id } });
+      if (made.length === 1 && only) void go({ to: "/workflows/$workflowId", params: { workflowId: only.id } });
       else onOpenChange(false);
       toast.ok(`Imported ${plural(made.length, "workflow")}`);
     },

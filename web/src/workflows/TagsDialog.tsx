@@ -1,6 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -16,6 +17,7 @@ interface TagsDialogProps {
 
 /** TagsDialog changes the tags of a workflow. */
 export function TagsDialog({ workflow, onClose, onSaved }: TagsDialogProps) {
+  const api = useApi();
   const [text, setText] = useState(workflow.tags.join(" "));
   const { tags, error } = readTags(text);
   const save = useMutation({

@@ -2,7 +2,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { CalendarClock, Copy, Download, EllipsisVertical, FolderInput, Play, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import { api, ask } from "../api/client.ts";
+import { ask } from "../api/client.ts";
+import { useApi } from "../api/team.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Favorite } from "../page/Favorite.tsx";
@@ -32,6 +33,7 @@ interface RowProps {
 
 /** WorkflowTableRow is a workflow in the list, with what can be done to it there. */
 export function WorkflowTableRow({ row, favorite, ticked, tick, move }: RowProps) {
+  const api = useApi();
   const me = useMe();
   const whyNot = useWhyNot();
   const navigate = useNavigate();
@@ -40,7 +42,7 @@ export function WorkflowTableRow({ row, favorite, ticked, tick, move }: RowProps
   const refresh = () => client.invalidateQueries({ queryKey: ["workflows"] });
   const [tagging, setTagging] = useState(false);
   const remove = useMutation({
-    mutationFn: () => deleteWorkflow(row.id),
+    mutationFn: () => deleteWorkflow(api, row.id),
     onSuccess: () => {
       setDeleting(false);
       toast.ok(`Deleted ${row.name}`);
@@ -51,7 +53,7 @@ export function WorkflowTableRow({ row, favorite, ticked, tick, move }: RowProps
   const duplicate = useMutation({
     mutationFn: async () => {
       const { name, description, definition } = await load();
-      return createWorkflow({ name: `${name} (copy)`, description, definition });
+      return createWorkflow(api, { name: `${name} (copy)`, description, definition });
     },
     onSuccess: (copy) => toast.ok(`Created ${copy.name}`),
     onSettled: refresh,

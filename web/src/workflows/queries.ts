@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, askPage, once, type Schemas } from "../api/client.ts";
+import { type Api, ask, askPage, once, type Schemas } from "../api/client.ts";
+import { apiOf } from "../api/team.ts";
 import { active } from "../page/status.tsx";
 
 export type WorkflowRow = Schemas["WorkflowRow"];
@@ -9,13 +10,13 @@ export type Definition = Schemas["Definition"];
 /** workflowsQuery is all of the team's workflows, without their definitions. */
 export const workflowsQuery = queryOptions({
   queryKey: ["workflows"],
-  queryFn: async () => {
+  queryFn: async ({ client }) => {
     const all: WorkflowRow[] = [];
     let cursor: string | null = null;
     do {
       const query: { cursor?: string } = cursor ? { cursor } : {};
       const page: { rows: WorkflowRow[]; next: string | null } = await askPage(
-        api.GET("/api/workflows", { params: { query } }),
+        apiOf(client).GET("/api/workflows", { params: { query } }),
       );
       all.push(...page.rows);
       cursor = page.next;
@@ -29,7 +30,7 @@ export const workflowsQuery = queryOptions({
 export const workflowQuery = (id: string) =>
   queryOptions({
     queryKey: ["workflow", id],
-    queryFn: () => ask(api.GET("/api/workflows/{id}", { params: { path: { id } } })),
+    queryFn: ({ client }) => ask(apiOf(client).GET("/api/workflows/{id}", { params: { path: { id } } })),
   });
 
 export interface NewWorkflow {
@@ -38,7 +39,7 @@ export interface NewWorkflow {
   definition?: Definition;
 }
 
-export function createWorkflow({ name, description = "", definition }: NewWorkflow) {
+export function createWorkflow(api: Api, { name, description = "", definition }: NewWorkflow) {
   return ask(
     api.POST("/api/workflows", {
       params: { header: once() },
@@ -47,11 +48,11 @@ export function createWorkflow({ name, description = "", definition }: NewWorkfl
   );
 }
 
-export function deleteWorkflow(id: string) {
+export function deleteWorkflow(api: Api, id: string) {
   return ask(api.DELETE("/api/workflows/{id}", { params: { path: { id } } }));
 }
 
 /** startRun starts a run with a key, so that a second click starts no second one. */
-export function startRun(body: Schemas["StartRun"]) {
+export function startRun(api: Api, body: Schemas["StartRun"]) {
   return ask(api.POST("/api/runs", { params: { header: once() }, body }));
 }

@@ -1,6 +1,6 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { uploads } from "../files/uploads.ts";
+import { useMutation } from "@tanstack/react-query";
+import { type TeamClient, useTeam } from "../api/team.ts";
+import { useGo } from "../page/useGo.ts";
 import { needsValues } from "./model.ts";
 import { createWorkflow, startRun } from "./queries.ts";
 import type { Template } from "./templates.ts";
@@ -14,30 +14,37 @@ export function lacksFiles({ definition, samples }: Template): boolean {
 
 /** useTemplate makes a workflow of a template, runs it if wanted and possible, and goes there. */
 export function useTemplate() {
-  const navigate = useNavigate();
-  const client = useQueryClient();
+  const team = useTeam();
+  const go = useGo();
   return useMutation({
     mutationFn: async ({ template, run }: { template: Template; run: boolean }) => {
-      const workflow = await createWorkflow(template);
-      void client.invalidateQueries({ queryKey: ["workflows"] });
+      const workflow = await createWorkflow(team.api, template);
+      void team.invalidateQueries({ queryKey: ["workflows"] });
       if (!run || lacksFiles(template) || needsValues(template.definition)) {
         const search = run ? { run: true as const } : {};
-        return navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id }, search });
+        return go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id }, search });
       }
-      const { runId } = await startRun({ workflowId: workflow.id, inputs: await uploadSamples(template) });
-      return navigate({ to: "/runs/$runId", params: { runId } });
+      const { runId } = await startRun(team.api, {
+        workflowId: workflow.id,
+        inputs: await uploadSamples(team, template),
+      });
+      return go({ to: "/runs/$runId", params: { runId } });
     },
   });
 }
 
 /** uploadSamples makes the template's sample files the team's own, and gives what a run takes. */
-async function uploadSamples({ samples, definition }: Template): Promise<Record<string, string | string[]>> {
+async function uploadSamples(
+  team: TeamClient,
+  { samples, definition }: Template,
+): Promise<Record<string, string | string[]>> {
+  const { uploads } = await import("../files/uploads.ts");
   const inputs: Record<string, string | string[]> = {};
   for (const [input, files] of Object.entries(samples)) {
     const contents = await Promise.all(
       files.map(async ({ name, url }) => new File([await (await fetch(url)).blob()], name, { type: "text/plain" })),
     );
-    const ended = await Promise.all(uploads.add(contents));
+    const ended = await Promise.all(uploads.add(team, contents));
     const failed = ended.find((upload) => !upload.key);
     if (failed) throw new Error(failed.error ?? `${failed.file.name} was not uploaded`);
     const keys = ended.flatMap((upload) => upload.key ?? []);

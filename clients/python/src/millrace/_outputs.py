@@ -31,7 +31,7 @@ def read_table(path: Path, options: Mapping[str, Any]) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError:
-        raise MillraceError("to_pandas needs pandas: pip install millrace[pandas]") from None
+        raise MillraceError("to_pandas needs pandas: pip install pandas") from None
     endings = [e.lower() for e in path.suffixes]
     while endings and endings[-1] in _COMPRESSED:
         endings.pop()

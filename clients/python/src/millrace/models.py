@@ -18,24 +18,6 @@ class Succeeded(RootModel[Literal[True]]):
     """
 
 
-class Detail(Model):
-    """
-    One thing wrong with what was sent.
-    """
-
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    path: str
-    """
-    Where, such as `nodes[2].inputs.reads`. Empty for the whole body.
-    """
-    message: str
-    """
-    What is wrong there.
-    """
-
-
 class Page(Model):
     """
     Where a paged list goes on.
@@ -533,6 +515,14 @@ class AuditEntry(Model):
     target: str | None
     """
     What it was done to.
+    """
+    target_name: Annotated[str | None, Field(alias='targetName')]
+    """
+    What the target was called when it was done, such as `#12 of Trim and align`. Null where it has no name. In entries of earlier versions, which did not record it: what the target is called at present.
+    """
+    target_exists: Annotated[bool, Field(alias='targetExists')]
+    """
+    Whether the team still has the target. False where the target has no name.
     """
     via: str | None
     """
@@ -1081,25 +1071,21 @@ class GraphOutput(Model):
     ui: Any | None = None
 
 
-class Problem(Model):
+class Edit(Model):
     """
-    Something that keeps a definition from running.
+    One field of a definition and what it becomes.
     """
 
     model_config = ConfigDict(
         extra='allow',
     )
     path: str
-    message: str
-
-
-class Problems(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    problems: list[Problem]
     """
-    Empty for a definition that can run.
+    Which field. Steps and lines are named by their ids: `nodes.trim.command`, `edges.e1`.
+    """
+    value: Any
+    """
+    The value of the field; null removes it.
     """
 
 
@@ -1205,6 +1191,17 @@ class Favorites(Model):
     )
     workflows: Annotated[list[str], Field(max_length=500)]
     runs: Annotated[list[str], Field(max_length=500)]
+
+
+class Where(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    team_id: Annotated[str, Field(alias='teamId')]
+    path: str
+    """
+    The path of its page in the app, such as `/runs/run_0199a4`.
+    """
 
 
 class Favorite(Model):
@@ -1413,31 +1410,41 @@ class Features(Model):
     """
 
 
-class RetryPreviewNode(Model):
+class RetryPreviewItems(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    id: str
-    name: str
-    expect: Literal['reused', 'computed', 'depends']
+    reused: Annotated[int, Field(ge=0)]
     """
-    `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
+    Items whose results are taken from this run.
     """
-    reason: str
+    run: Annotated[int, Field(ge=0)]
     """
-    Why it is not simply reused; empty if it is.
+    Items that run.
+    """
+    failed: Annotated[int, Field(ge=0)]
+    """
+    Items that failed in this run; they are among those that run.
     """
 
 
-class StartedRun(Model):
+class GuestResultLink(Model):
+    """
+    The link to the results of a run that a guest started, where the share link has `allowResults`: how the run goes, the graph and the outputs. It works for 168 hours, or until the share link is revoked.
+    """
+
     model_config = ConfigDict(
         extra='allow',
     )
-    run_id: Annotated[str, Field(alias='runId')]
-    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    token: Annotated[str, Field(pattern='^mrr_')]
     """
-    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    Shown this once, for `POST /api/results`.
     """
+    link: str
+    """
+    The token is in its fragment.
+    """
+    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
 
 
 class CancelledRun(Model):
@@ -1993,42 +2000,20 @@ class WebhookEdit(Model):
     enabled: bool | None = None
 
 
-class Webhook(Model):
+class WebhookPause(Model):
+    """
+    Why nothing is sent for a while. Switching the webhook on, or a test that is answered, ends the pause.
+    """
+
     model_config = ConfigDict(
         extra='allow',
     )
-    id: str
-    url: str
+    code: str
     """
-    Of a chat, where the address alone lets one write, only the host and the last characters.
+    `webhook_slow`: the address did not answer in time, several times in a row.
     """
-    events: list[str]
-    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
-    """
-    Who reads the messages.
-    """
-    template: str | None
-    """
-    How messages are written; null: as the format has it.
-    """
-    enabled: bool
-    disabled_reason: Annotated[str | None, Field(alias='disabledReason')]
-    """
-    Why it was switched off although nobody asked for it.
-    """
-    created_by: Annotated[Person, Field(alias='createdBy')]
-    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
-    updated_at: Annotated[AwareDatetime, Field(alias='updatedAt')]
-
-
-class CreatedWebhook(Webhook):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    secret: Annotated[str, Field(pattern='^whsec_')]
-    """
-    Signs the messages; shown this once.
-    """
+    message: str
+    until: AwareDatetime
 
 
 class WebhookDelivery(Model):
@@ -2100,6 +2085,10 @@ class ResultLink(Model):
     created_by: Annotated[Person, Field(alias='createdBy')]
     last_used_at: Annotated[AwareDatetime | None, Field(alias='lastUsedAt')]
     revoked_at: Annotated[AwareDatetime | None, Field(alias='revokedAt')]
+    invite_id: Annotated[str | None, Field(alias='inviteId')]
+    """
+    The share link of the guest who started the run and got this link; null where a member made it.
+    """
 
 
 class CreatedResultLink(ResultLink):
@@ -2121,6 +2110,10 @@ class ResultsRequest(Model):
         extra='allow',
     )
     token: Annotated[str, Field(min_length=1)]
+    again: bool | None = None
+    """
+    For a page that is already open and reads what is new: this counts no view.
+    """
 
 
 class SharedNode(Model):
@@ -2391,6 +2384,9 @@ class StorageUse(Model):
         extra='allow',
     )
     used_bytes: Annotated[int, Field(alias='usedBytes')]
+    """
+    Files, and what definitions take beyond 64 MB.
+    """
     limit_bytes: Annotated[int | None, Field(alias='limitBytes')]
     """
     Null where storage is metered instead of capped.
@@ -3345,6 +3341,10 @@ class NewCollabInvite(Model):
     """
     Lets guests who edit change nodes that use the team's secrets, and run them: whoever has the link can then read those secrets.
     """
+    allow_results: Annotated[bool | None, Field(alias='allowResults')] = False
+    """
+    Gives guests who edit a link to the results of each run they start. It works for 168 hours, or until the share link is revoked.
+    """
 
 
 class CollabInvite(Model):
@@ -3366,6 +3366,10 @@ class CollabInvite(Model):
     allow_secrets: Annotated[bool, Field(alias='allowSecrets')]
     """
     Whether its guests may use the team's secrets.
+    """
+    allow_results: Annotated[bool, Field(alias='allowResults')]
+    """
+    Whether its guests get a link to the results of each run they start.
     """
     token_hint: Annotated[str, Field(alias='tokenHint')]
     """
@@ -3399,6 +3403,24 @@ class JoinRequest(Model):
     name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
     """
     What others see in the editor.
+    """
+
+
+class RunSizes(Model):
+    """
+    Only for an editor: the sizes that the server has for runs.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    capacities: list[Compute]
+    """
+    The capacity of each executor. A run that is larger than all of them gets the whole machine. Empty where nothing is known at the moment.
+    """
+    gpu: bool
+    """
+    Whether a run can have a GPU.
     """
 
 
@@ -3468,36 +3490,6 @@ class Erased(Model):
     counts: dict[str, int]
     """
     How many of each kind are gone.
-    """
-
-
-class Failure(Model):
-    """
-    What every failing request answers, on bare routes too.
-    """
-
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    success: Literal[False]
-    """
-    Always false on failure.
-    """
-    error: str
-    """
-    A sentence that a person can act on.
-    """
-    code: Annotated[str, Field(pattern='^[a-z][a-z0-9_]*$')]
-    """
-    A stable word that a program can switch on.
-    """
-    request_id: Annotated[str, Field(alias='requestId')]
-    """
-    The same value as the header X-Request-Id.
-    """
-    details: list[Detail] | None = None
-    """
-    Everything wrong with the request, at once. Only on validation failures.
     """
 
 
@@ -3685,6 +3677,21 @@ class Node(Model):
     ui: Any | None = None
 
 
+class Fix(Model):
+    """
+    A change of a definition that solves a problem.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    label: str
+    """
+    What it does, such as `Create the input "reads"`.
+    """
+    edits: list[Edit]
+
+
 class RunBrief(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3757,11 +3764,36 @@ class StartRun(Model):
     """
 
 
-class RetryPreview(Model):
+class RetryPreviewNode(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    nodes: list[RetryPreviewNode]
+    id: str
+    name: str
+    items: RetryPreviewItems | None
+    """
+    The items of a scattered node; null for any other, and where its items may differ.
+    """
+    expect: Literal['reused', 'computed', 'depends']
+    """
+    `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
+    """
+    reason: str
+    """
+    Why it is not simply reused; empty if it is.
+    """
+
+
+class StartedRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    run_id: Annotated[str, Field(alias='runId')]
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    """
+    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    """
+    result_link: Annotated[GuestResultLink | None, Field(alias='resultLink')] = None
 
 
 class ReportedGraph(Model):
@@ -4147,6 +4179,45 @@ class NewWebhook(Model):
     """
 
 
+class Webhook(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    url: str
+    """
+    Of a chat, where the address alone lets one write, only the host and the last characters.
+    """
+    events: list[str]
+    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
+    """
+    Who reads the messages.
+    """
+    template: str | None
+    """
+    How messages are written; null: as the format has it.
+    """
+    enabled: bool
+    disabled_reason: Annotated[str | None, Field(alias='disabledReason')]
+    """
+    Why it was switched off although nobody asked for it.
+    """
+    paused: WebhookPause | None
+    created_by: Annotated[Person, Field(alias='createdBy')]
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    updated_at: Annotated[AwareDatetime, Field(alias='updatedAt')]
+
+
+class CreatedWebhook(Webhook):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    secret: Annotated[str, Field(pattern='^whsec_')]
+    """
+    Signs the messages; shown this once.
+    """
+
+
 class RunNode(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4242,7 +4313,17 @@ class RunLogs(Model):
     Where the text starts. Offsets are bytes.
     """
     next_offset: Annotated[int, Field(alias='nextOffset')]
+    """
+    Where the next page starts. It is behind what is missing of a log that was too long; the text then ends with a line that says so.
+    """
+    missing: int | None = None
+    """
+    How many bytes before nextOffset are not kept. Absent where nothing is missing.
+    """
     size: int
+    """
+    Of the whole log so far, with what is missing.
+    """
     eof: bool
     """
     Nothing will follow.
@@ -4331,6 +4412,10 @@ class Output(Model):
     expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
     """
     When the address stops working.
+    """
+    result: bool | None = None
+    """
+    Whether it is a result of its run: the workflow declares it or, where it declares no outputs, no other step reads the files of the step that made it. Absent in the list of one step's items.
     """
 
 
@@ -4471,7 +4556,9 @@ class ChatRequest(Model):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool | None = False
     temperature: Annotated[float | None, Field(ge=0.0, le=2.0)] = None
-    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    max_tokens: Annotated[int | None, Field(ge=0, le=32768)] = None
+    max_completion_tokens: Annotated[int | None, Field(ge=0, le=32768)] = None
+    n: Annotated[int | None, Field(ge=0, le=8)] = None
 
 
 class ChatFailure(Model):
@@ -4520,6 +4607,41 @@ class FinishUpload(Model):
     """
 
 
+class Detail(Model):
+    """
+    One thing wrong with what was sent.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    path: str
+    """
+    Where, such as `nodes[2].inputs.reads`. Empty for the whole body.
+    """
+    message: str
+    """
+    What is wrong there.
+    """
+    code: str | None = None
+    """
+    Of a definition: the kind of problem, such as `no_such_input`.
+    """
+    node: str | None = None
+    """
+    Of a definition: the id of the step that has the problem.
+    """
+    edge: str | None = None
+    """
+    Of a definition: the id of the line that has the problem.
+    """
+    field: str | None = None
+    """
+    Of a definition: the field of the step, or of the definition, such as `inputs.reads`.
+    """
+    fix: Fix | None = None
+
+
 class Definition(Model):
     """
     The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
@@ -4549,6 +4671,58 @@ class Definition(Model):
     ui: Any | None = None
     """
     What the editor keeps for itself.
+    """
+
+
+class Problem(Model):
+    """
+    Something that is wrong with a definition.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    path: str
+    """
+    Where, such as `nodes[2].inputs.reads`.
+    """
+    message: str
+    """
+    What is wrong there.
+    """
+    code: str
+    """
+    The kind of problem, such as `no_such_input` or `no_command`.
+    """
+    node: str | None
+    """
+    The id of the step that has the problem, or that the line with the problem leads to; null when it is the definition itself.
+    """
+    edge: str | None
+    """
+    The id of the line that has the problem; null when it is no line.
+    """
+    field: str
+    """
+    The field of the step, or of the definition, such as `inputs.reads`. For a line it is the path.
+    """
+    fix: Fix | None
+    """
+    A change that solves the problem; null when none is known.
+    """
+
+
+class Problems(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    problems: list[Problem]
+    """
+    Empty for a definition that can run.
+    """
+    warnings: list[Problem]
+    """
+    What is probably a mistake but does not keep the definition from running, such as a required input that no step uses.
     """
 
 
@@ -4618,6 +4792,13 @@ class Revision(RevisionRow):
         extra='allow',
     )
     definition: Definition
+
+
+class RetryPreview(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    nodes: list[RetryPreviewNode]
 
 
 class ReportedEvent(Model):
@@ -4694,6 +4875,10 @@ class SharedResults(Model):
         extra='allow',
     )
     workflow_name: Annotated[str, Field(alias='workflowName')]
+    shared_by: Annotated[str | None, Field(alias='sharedBy')]
+    """
+    The name of the person who created the link; null where that is an e-mail address.
+    """
     number: int
     name: str | None
     status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
@@ -4805,6 +4990,36 @@ class ExportedRun(Run):
     """
 
 
+class Failure(Model):
+    """
+    What every failing request answers, on bare routes too.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    success: Literal[False]
+    """
+    Always false on failure.
+    """
+    error: str
+    """
+    A sentence that a person can act on.
+    """
+    code: Annotated[str, Field(pattern='^[a-z][a-z0-9_]*$')]
+    """
+    A stable word that a program can switch on.
+    """
+    request_id: Annotated[str, Field(alias='requestId')]
+    """
+    The same value as the header X-Request-Id.
+    """
+    details: list[Detail] | None = None
+    """
+    Everything wrong with the request, at once. Only on validation failures.
+    """
+
+
 class ReportedEvents(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4892,6 +5107,7 @@ class Joined(Model):
     """
     Only for an editor: a bearer token of this guest's own for starting runs.
     """
+    run_sizes: Annotated[RunSizes | None, Field(alias='runSizes')] = None
 
 
 class Analysis(Model):

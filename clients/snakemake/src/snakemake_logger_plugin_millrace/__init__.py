@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
+NO_CLIENT = (
+    "the Millrace client is not installed. In a copy of Millrace's source, run:"
+    " pip install ./clients/python ./clients/snakemake"
+)
+
 
 # Snakemake reads the types to make options of them, and knows Optional, not `| None`.
 # ruff: noqa: UP045
@@ -55,7 +60,10 @@ class LogHandler(LogHandlerBase):
 
     def _send(self, settings: LogHandlerSettings) -> "Spool":
         # Where events go into a file, the client of the server need not be installed.
-        from .sender import Account, Sender
+        try:
+            from .sender import Account, Sender
+        except ImportError as error:
+            raise RuntimeError(NO_CLIENT) from error
         from .spool import Spool
 
         spool = Spool.create(self._translator.header)

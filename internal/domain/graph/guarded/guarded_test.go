@@ -7,9 +7,9 @@ import (
 
 // steps are a definition around a node that uses a secret.
 func steps(node string) string {
-	return `{"parameters":{"host":{"type":"string","default":"a.org"},"other":{"type":"integer","default":1}},
-		"nodes":[{"id":"free","command":"true","position":{"x":1,"y":1}},{"id":"closed","secrets":["KEY"],` + node + `}],
-		"edges":[{"id":"e","source":"free","target":"closed"},{"id":"f","source":"closed","target":"free"}]}`
+	return `{"parameters":{"host":{"type":"string","default":"a.org"},"day":{"type":"string","default":"monday"},"other":{"type":"integer","default":1}},
+		"nodes":[{"id":"first","command":"date $PARAM_day > d"},{"id":"before","command":"cat","position":{"x":1,"y":1}},{"id":"closed","secrets":["KEY"],` + node + `},{"id":"free","command":"true"}],
+		"edges":[{"id":"d","source":"first","target":"before"},{"id":"e","source":"before","target":"closed"},{"id":"f","source":"closed","target":"free"}]}`
 }
 
 func TestWhatFeedsAStepWithSecretsIsGuarded(t *testing.T) {
@@ -25,7 +25,13 @@ func TestWhatFeedsAStepWithSecretsIsGuarded(t *testing.T) {
 		"no secrets any more":                {plain, `"secrets":["KEY"],`, ``, true},
 		"secrets of another":                 {plain, `"id":"free",`, `"id":"free","secrets":["KEY"],`, true},
 		"a connection of another":            {plain, `"id":"free",`, `"id":"free","connection":"conn_1",`, true},
-		"what comes into it":                 {plain, `"source":"free"`, `"source":"other"`, true},
+		"what comes into it":                 {plain, `"source":"before"`, `"source":"other"`, true},
+		"a step before it":                   {plain, `"cat"`, `"cat evil"`, true},
+		"a step before that":                 {plain, `"date $`, `"evil $`, true},
+		"a parameter of a step before it":    {plain, `"monday"`, `"friday"`, true},
+		"what comes into a step before it":   {plain, `"edges":[`, `"edges":[{"id":"g","source":"free","target":"first"},`, true},
+		"steps under another spelling":       {plain, `"edges":[`, `"nodeſ":[{"id":"closed","secrets":["KEY"]}],"edges":[`, false},
+		"secrets under another spelling":     {plain, `"secrets":`, `"secretſ":`, true},
 		"where its output goes":              {plain, `"target":"free"`, `"target":"other"`, false},
 		"a parameter of its command":         {plain, host, `"default":"evil.org"`, true},
 		"a parameter of its variables":       {steps(`"command":"x","env":{"URL":"$PARAM_host"}`), host, `"default":"evil.org"`, true},
@@ -36,7 +42,7 @@ func TestWhatFeedsAStepWithSecretsIsGuarded(t *testing.T) {
 		"parameters that it takes as a file": {steps(`"command":"curl -d @$PARAMS_FILE"`), other, `"default":2`, true},
 		"a file of them in its variables":    {steps(`"command":"x","env":{"F":"$PARAMS_FILE"}`), other, `"default":2`, true},
 		"a parameter of others":              {plain, other, `"default":2`, false},
-		"the command of others":              {plain, `"command":"true"`, `"command":"false"`, false},
+		"the command of others":              {plain, `"true"`, `"false"`, false},
 		"where nodes are drawn":              {plain, `"x":1`, `"x":2`, false},
 		"software of another":                {plain, `"id":"free",`, `"id":"free","environment":{"packages":["x"]},`, true},
 		"code for all":                       {plain, `{"parameters"`, `{"source":{"git":"https://a.org/x"},"parameters"`, true},
@@ -67,6 +73,21 @@ func TestWithoutSecretsNothingIsGuarded(t *testing.T) {
 	}
 }
 
+// Names that only look like those of a definition hide nothing: U+017F is the letter
+// that encoding/json takes for an s.
+func TestOtherSpellingsHideNothing(t *testing.T) {
+	t.Parallel()
+	before := steps(`"command":"curl"`)
+	nodes := before[strings.Index(before, `"nodes":`)+len(`"nodes":`) : strings.Index(before, `"edges":`)]
+	for _, name := range []string{"nodeſ", "NODES", "Nodes"} {
+		after := strings.Replace(before, "curl", "evil", 1)
+		after = strings.Replace(after, `"edges":`, `"`+name+`":`+nodes+`"edges":`, 1)
+		if Text([]byte(before)) == Text([]byte(after)) {
+			t.Errorf("with the old steps under %q the new ones are not guarded", name)
+		}
+	}
+}
+
 // What is no step hides none of those beside it.
 func TestStrayValuesHideNothing(t *testing.T) {
 	t.Parallel()
@@ -88,7 +109,7 @@ func TestUnknownSecretsAreListedWhereTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	known := func(name string) bool { return name == "KEY" }
 	list := UnknownSecrets([]byte(`{"nodes":[{"secrets":["KEY"]},{},{"secrets":["KEY","KAY"]}]}`), known)
-	if len(list) != 1 || list[0].Path != "nodes[2].secrets[1]" || !strings.Contains(list[0].Message, "`KAY`") {
+	if len(list) != 1 || list[0].Path != "nodes[2].secrets[1]" || !strings.Contains(list[0].Message, `"KAY"`) {
 		t.Errorf("%+v", list)
 	}
 	for _, definition := range []string{`{}`, `{"nodes":[{"secrets":["KEY"]}]}`, `{"nodes":[{"secrets":"KAY"}]}`, `{"secrets"`} {
@@ -97,7 +118,7 @@ func TestUnknownSecretsAreListedWhereTheyAreNamed(t *testing.T) {
 		}
 	}
 	long := UnknownSecrets([]byte(`{"nodes":[{"secrets":["`+strings.Repeat("é", 10_000)+`"]}]}`), known)
-	if len(long) != 1 || len(long[0].Message) > 300 || !strings.Contains(long[0].Message, "é…`") {
+	if len(long) != 1 || len(long[0].Message) > 300 || !strings.Contains(long[0].Message, `é…"`) {
 		t.Errorf("a long name: %+v", long)
 	}
 	many := UnknownSecrets([]byte(`{"nodes":[{"secrets":["x"`+strings.Repeat(`,"x"`, 10_000)+`]}]}`), known)

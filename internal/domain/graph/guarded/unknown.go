@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
 )
 
 // maxUnknown is how many unknown secrets are listed.
@@ -20,6 +21,7 @@ func namesSecrets(definition []byte) bool { return bytes.Contains(definition, []
 func UnknownSecrets(definition []byte, known func(name string) bool) (list []fault.Detail) {
 	var d struct {
 		Nodes []struct {
+			ID      string   `json:"id"`
 			Secrets []string `json:"secrets"`
 		} `json:"nodes"`
 	}
@@ -31,7 +33,8 @@ func UnknownSecrets(definition []byte, known func(name string) bool) (list []fau
 			if !known(name) && len(list) < maxUnknown {
 				list = append(list, fault.Detail{
 					Path:    "nodes[" + strconv.Itoa(i) + "].secrets[" + strconv.Itoa(j) + "]",
-					Message: "the team has no secret `" + shortened(name) + "`: an admin can add it under Secrets",
+					Message: `the team has no secret called "` + shortened(name) + `": an admin can add it under Secrets`,
+					Code:    graph.NoSuchSecret, Node: n.ID, Field: "secrets[" + strconv.Itoa(j) + "]",
 				})
 			}
 		}

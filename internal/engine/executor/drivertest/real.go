@@ -30,11 +30,54 @@ func RunReal(t *testing.T, make Maker) {
 		"a renewed task goes on":                          renewed,
 		"a program that is not there is named":            noProgram,
 		"a command may be longer than a command line":     longCommand,
+		"a long log keeps its beginning and its end":      func(t *testing.T, b *Fixture) { longLog(t, b, make) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			promise(t, NewFixture(t, make))
 		})
+	}
+}
+
+// longLog prints more than is kept, with a secret in between, while one driver leaves
+// and the next comes.
+func longLog(t *testing.T, b *Fixture, make Maker) {
+	const value, lines, kept = "correct-horse-battery-staple", 40_000, 256 << 10
+	s := b.Spec(t, fmt.Sprintf(`i=0; while [ $i -lt %[1]d ]; do echo "line $i $SECRET_A"; i=$((i+1)); done
+while [ ! -e go ]; do sleep 0.01; done; echo the end; exit 3`, lines))
+	s.LogBytes, s.Env, s.Secrets = kept, map[string]string{"SECRET_A": value}, []string{value}
+	var whole strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&whole, "line %d ***\n", i)
+	}
+	whole.WriteString("the end\n")
+	h := b.Submit(t, s)
+	Eventually(t, func() bool { return len(b.Log(t, h, 0)) >= kept/2 }, func() string { return b.Log(t, h, 0) })
+	b.Leave()
+	b.Subject = make(t, b.Folder)
+	b.LetGo(t, s)
+	seen := b.End(t, h)
+	b.want(t, seen, executor.ExitedNonZero)
+	if seen.Exit.LogBytes != int64(whole.Len()) {
+		t.Errorf("the record counts %d bytes of %d", seen.Exit.LogBytes, whole.Len())
+	}
+	search(t, b.Folder, "horse-battery")
+	head := b.Log(t, h, 0)
+	if len(head) < kept/2 || !strings.HasPrefix(whole.String(), head) {
+		t.Fatalf("the beginning has %d bytes", len(head))
+	}
+	for _, offset := range []int64{int64(len(head)), int64(len(head)) + 1000, int64(whole.Len()) - 100} {
+		log, err := b.Logs(t.Context(), h, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(log)
+		if err := errors.Join(err, log.Close()); err != nil || log.Offset < offset || log.Size != int64(whole.Len()) || whole.String()[log.Offset:] != string(text) {
+			t.Errorf("from %d: %d bytes from %d of %d, %v", offset, len(text), log.Offset, log.Size, err)
+		}
+		if total := len(head) + len(text); total > kept {
+			t.Errorf("%d bytes are kept", total)
+		}
 	}
 }
 
@@ -80,7 +123,7 @@ func manyOutputs(t *testing.T, b *Fixture) {
 }
 
 // large is the size of a large file of zeros, and its SHA-256: 2 GB, where a
-// number of 32 bits ends, in continuous integration.
+// number of 32 bits ends, in make test-all.
 func large() (size int64, hash string) {
 	size = int64(sizetest.Pick(100, 2048)) << 20
 	h, zeros := sha256.New(), make([]byte, 1<<20)

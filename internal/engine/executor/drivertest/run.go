@@ -42,6 +42,7 @@ func Run(t *testing.T, make Maker) {
 		"a running task cannot be released":          released,
 		"stopping what is not there is no error":     stopNothing,
 		"a task that has ended is not changed by it": stopEnded,
+		"a stop under another fence changes nothing": stopUnderAnotherFence,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,6 +355,25 @@ func released(t *testing.T, b *Fixture, _ Maker) {
 
 func stopNothing(t *testing.T, b *Fixture, _ Maker) {
 	b.stop(t, executor.Handle{Key: executor.Key{Run: "run_0", Node: "n", Attempt: 1}}, time.Second)
+}
+
+// stopUnderAnotherFence checks that whoever means an earlier attempt with the same key
+// cannot end or release this one.
+func stopUnderAnotherFence(t *testing.T, b *Fixture, _ Maker) {
+	s := b.Spec(t, waitsForTERM)
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "up\n")
+	stale := h
+	stale.Fence = "0-earlier"
+	b.stop(t, stale, 0)
+	if err := b.Release(t.Context(), stale); err != nil {
+		t.Error(err)
+	}
+	if seen, ok := b.Find(t, h); !ok || seen.Reason != executor.Executing {
+		t.Errorf("after a stop that was meant for another: %+v", seen)
+	}
+	b.stop(t, h, 0)
+	b.want(t, b.End(t, h), executor.Cancelled)
 }
 
 func stopEnded(t *testing.T, b *Fixture, _ Maker) {

@@ -4,7 +4,7 @@
 //	# dummy: print=hello sleep=50ms output:plots/a.png=text exit=3
 //
 // The steps are sleep=DURATION, print=TEXT, printenv=NAME, longline=BYTES and
-// output:PATH=TEXT; the endings exit=STATUS, signal=NUMBER, oom and lose;
+// output:PATH=TEXT; the endings exit=STATUS, signal=NUMBER, oom, nospace and lose;
 // ignoreterm makes it deaf to TERM. What an attempt is doing follows from its
 // command, its start and the clock alone, so that it is the same every time and
 // for every driver on the folder.
@@ -108,7 +108,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 		if l.Spec.Fence != s.Fence {
 			return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
 		}
-		return handle(s.Key), nil
+		return handle(s), nil
 	}
 	s.Env = maps.Clone(s.Env)
 	for name, value := range s.Env { // nobody runs with it; it is only printed
@@ -120,7 +120,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	}
 	d.attempts[s.Key] = l
 	d.scheduleNotify(l)
-	return handle(s.Key), nil
+	return handle(s), nil
 }
 
 // scheduleNotify notifies the watchers when the attempt is due to end.
@@ -180,7 +180,7 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.attempts[h.Key]
+	l := d.find(h)
 	if l == nil || !l.end().After(d.now()) || !l.Stop.IsZero() && d.now().Add(grace).After(l.Stop.Add(l.Grace)) {
 		return nil
 	}
@@ -192,23 +192,37 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 	return nil
 }
 
-// Logs is what the command has printed by now.
-func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+// Logs is what the command has printed by now. Of more than Spec.LogBytes it has the
+// first three quarters of that and, at the end, the last quarter.
+func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (executor.Log, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.attempts[h.Key]
+	l := d.find(h)
 	if l == nil {
-		return nil, fault.NotFound("there is no attempt %s", h.ID)
+		return executor.Log{}, fault.NotFound("there is no attempt %s", h.ID)
 	}
 	text := l.log(d.now())
-	return io.NopCloser(bytes.NewReader(text[min(int64(len(text)), offset):])), nil
+	from, to, size := offset, int64(len(text)), int64(len(text))
+	tail := l.Spec.LogBytes / 4
+	head := l.Spec.LogBytes - tail
+	switch {
+	case head == 0:
+	case l.end().After(d.now()):
+		size = min(size, head)
+		to = size
+	case size > l.Spec.LogBytes && from < head:
+		to = head
+	case size > l.Spec.LogBytes:
+		from = max(from, size-tail)
+	}
+	return executor.Log{ReadCloser: io.NopCloser(bytes.NewReader(text[min(to, from):to])), Offset: from, Size: size}, nil
 }
 
 // Release forgets an attempt that has ended.
 func (d *Driver) Release(_ context.Context, h executor.Handle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.attempts[h.Key]
+	l := d.find(h)
 	if l == nil {
 		return nil
 	}
@@ -219,8 +233,16 @@ func (d *Driver) Release(_ context.Context, h executor.Handle) error {
 	return os.RemoveAll(l.Spec.Dir)
 }
 
-func handle(k executor.Key) executor.Handle {
-	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
+func handle(s executor.Spec) executor.Handle {
+	return executor.Handle{Driver: Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}
+}
+
+// find returns the attempt of a handle, or nil. The lock is held.
+func (d *Driver) find(h executor.Handle) *attempt {
+	if l := d.attempts[h.Key]; l != nil && l.Spec.Fence == h.Fence {
+		return l
+	}
+	return nil
 }
 
 func (l *attempt) save() error {
@@ -228,16 +250,20 @@ func (l *attempt) save() error {
 	if err != nil {
 		return err
 	}
-	// As a whole: another driver on the folder may be reading it.
-	file, err := os.CreateTemp(l.Spec.Dir, stateFile)
+	return l.write(filepath.Join(l.Spec.Dir, stateFile), text)
+}
+
+// write writes a file as a whole: another driver on the folder may be reading it.
+func (l *attempt) write(path string, content []byte) error {
+	file, err := os.CreateTemp(l.Spec.Dir, "writing")
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	_, err = file.Write(content)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), filepath.Join(l.Spec.Dir, stateFile))
+	return os.Rename(file.Name(), path)
 }
 
 // record leaves the outputs and the record of an attempt that has ended, once.
@@ -250,7 +276,7 @@ func (l *attempt) record() (*executor.Exit, error) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		if err := l.write(file, []byte(text)); err != nil {
 			return nil, err
 		}
 	}

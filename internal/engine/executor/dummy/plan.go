@@ -18,6 +18,7 @@ type plan struct {
 	exit       int
 	signal     int
 	oom, lose  bool
+	noSpace    bool
 	ignoreTERM bool
 	gate       string        // the file that it waits for
 	gateAt     time.Duration // from when on
@@ -66,6 +67,8 @@ func (p *plan) add(word string) {
 		p.oom = true
 	case "lose":
 		p.lose = true
+	case "nospace":
+		p.noSpace, p.exit = true, 1
 	case "ignoreterm":
 		p.ignoreTERM = true
 	case "print":
@@ -161,7 +164,7 @@ func (l *attempt) endedEarly() (at time.Time, timeout bool) {
 func (l *attempt) exit() executor.Exit {
 	e := executor.Exit{
 		Fence: l.Spec.Fence, Start: l.Start, End: l.end(),
-		Code: l.plan.exit, Signal: l.plan.signal, OOM: l.plan.oom,
+		Code: l.plan.exit, Signal: l.plan.signal, OOM: l.plan.oom, NoSpace: l.plan.noSpace,
 	}
 	at, timeout := l.endedEarly()
 	switch {
@@ -193,7 +196,7 @@ func (l *attempt) checkGate() {
 // status leaves the record the first time that the end is noticed.
 func (l *attempt) status(now time.Time) (executor.Status, error) {
 	l.checkGate()
-	s := executor.Status{Handle: handle(l.Spec.Key), Fence: l.Spec.Fence, At: now}
+	s := executor.Status{Handle: handle(l.Spec), At: l.Start}
 	if l.end().After(now) {
 		s.Phase, s.Reason = executor.Running, executor.Executing
 		if !l.Stop.IsZero() {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 	"github.com/millrace/millrace/internal/environments"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // build is one that is under way, and what people see of it.
@@ -30,12 +31,8 @@ type build struct {
 // author's, or the index's, to mend: fault.KindUnavailable. Other errors are
 // ours.
 func (s *Store) build(ctx context.Context, team ids.Team, spec environment.Spec, do func(*build) error) error {
-	release, err := s.acquire(ctx, team)
-	if err != nil {
-		return err
-	}
-	defer release()
 	b := &build{store: s, team: team}
+	var err error
 	b.record, err = s.Records.EnvironmentBuild(ctx, team, spec.Key())
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
 		return err
@@ -50,7 +47,7 @@ func (s *Store) build(ctx context.Context, team ids.Team, spec environment.Spec,
 	if problem := s.ProblemWith(spec); problem != "" {
 		err = fault.Unavailable("%s", problem).WithCode("environment_failed")
 	} else {
-		err = do(b)
+		err = panics.Catch(func() error { return do(b) })
 	}
 	if err != nil {
 		b.record.State, b.record.Error = environments.Failed, err.Error()

@@ -58,7 +58,7 @@ type order struct {
 func openTools(c Config) (*treecache.Cache, error) {
 	return treecache.Open(treecache.Config{
 		Folder: c.Tools, InUse: func() ([]string, error) { return nil, nil },
-		MaxTotal: toolsTotal, AtOnce: 1, Time: c.totalTime(), Log: c.Log, Now: c.Now,
+		MaxTotal: toolsTotal, AtOnce: 1, TeamAtOnce: 1, Time: c.totalTime(), Log: c.Log, Now: c.Now,
 	})
 }
 
@@ -134,7 +134,7 @@ func (b *build) tool(ctx context.Context) (path string, release func(), err erro
 	if b.store.tools.Meta(name, new(meta)) != nil {
 		b.say(ctx, "Installing the tool for conda packages")
 	}
-	release, err = b.store.tools.Hold(ctx, name, new(meta), func(ctx context.Context, dir string) (any, error) {
+	release, err = b.store.tools.Hold(ctx, treecache.Wanted{Team: b.team, Hex: name}, new(meta), func(ctx context.Context, dir string) (any, error) {
 		// Others may wait for it for longer than this build goes on.
 		alone := &build{store: b.store, team: b.team, unseen: true}
 		return alone.install(ctx, condaTool, filepath.Join(dir, treeFolder), taskPrefix)

@@ -15,13 +15,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor/environments/channels"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
@@ -51,7 +49,7 @@ type Config struct {
 	Records Records
 	Log     *slog.Logger
 	Now     func() time.Time
-	Disk    diskguard.Disk // where builds lie; nil: there is always space
+	Disk    treecache.Disk // where builds lie; nil: there is always space
 
 	Off          bool     // nothing is built
 	Unfit        string   // why tasks could not use one; empty: they can
@@ -72,8 +70,10 @@ const (
 	defaultOne   = 10 << 30
 	defaultTime  = 30 * time.Minute
 
-	atOnce     = 4 // builds of this process
-	ofOneTeam  = 2
+	// atOnce is how many builds of this process have a sandbox. Each may take a processor
+	// and its memory for half an hour, so that there cannot be as many as of transfers.
+	atOnce     = 4
+	teamAtOnce = 2
 	buildBytes = 4 << 30 // of memory
 
 	treeFolder = "tree"
@@ -90,9 +90,6 @@ type Store struct {
 	index    *index
 	added    step // by tests, to each step
 	channels *channels.Channels
-
-	mu    sync.Mutex
-	slots map[ids.Team]chan struct{}
 }
 
 // Open makes a store in a folder that an earlier one may have used. The caller
@@ -119,7 +116,7 @@ func Open(c Config) (s *Store, err error) {
 	if c.Time == 0 {
 		c.Time = defaultTime
 	}
-	s = &Store{Config: c, slots: map[ids.Team]chan struct{}{}}
+	s = &Store{Config: c}
 	if s.index, err = newIndex(c.Indexes, c.PythonMirror, c.AllowPrivate); err != nil {
 		return nil, err
 	}
@@ -133,14 +130,13 @@ func Open(c Config) (s *Store, err error) {
 		return nil, err
 	}
 	s.trees, err = treecache.Open(treecache.Config{
-		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: 2 * atOnce, Time: c.totalTime(), Log: c.Log, Now: c.Now,
+		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: 2 * atOnce, TeamAtOnce: teamAtOnce, Time: c.totalTime(), Log: c.Log, Now: c.Now,
 	})
 	s.runner = oneshot.New(local.Config{Folder: c.Builds, Log: c.Log, Now: c.Now, VCPU: atOnce, MemoryBytes: atOnce * buildBytes})
 	return s, err
 }
 
-// totalTime is the longest that one may take, with waiting for its turn and for a sandbox,
-// so that a step whose own time is up is what ends it, and says so.
+// totalTime is the longest that one may take, with waiting for a sandbox, so that a step whose own time is up is what ends it, and says so.
 func (c Config) totalTime() time.Duration { return 2*c.Time + time.Minute }
 
 // Close ends what is being built.
@@ -240,7 +236,7 @@ func (t Team) lock(ctx context.Context, canonical string) (l environment.Lock, e
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
 		return l, err
 	}
-	err = t.store.trees.Share(ctx, "lock "+string(t.team)+" "+spec.Key(), func(ctx context.Context) error {
+	err = t.store.trees.Share(ctx, t.team, "lock "+string(t.team)+" "+spec.Key(), func(ctx context.Context) error {
 		return t.store.build(ctx, t.team, spec, func(b *build) error { return b.resolve(ctx) })
 	})
 	if err != nil {
@@ -300,7 +296,7 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 		return "", nil, nil, err
 	}
 	var m meta
-	release, err = t.store.trees.Hold(ctx, name, &m, func(ctx context.Context, dir string) (known any, err error) {
+	release, err = t.store.trees.Hold(ctx, treecache.Wanted{Team: t.team, Hex: name}, &m, func(ctx context.Context, dir string) (known any, err error) {
 		err = t.store.build(ctx, t.team, spec, func(b *build) error {
 			if to := filepath.Join(dir, treeFolder); isConda(lock) {
 				known, err = b.installConda(ctx, lock, to, t.store.prefix(name))
@@ -340,21 +336,4 @@ func (t Team) record(ctx context.Context, known environments.Build, spec environ
 func treeName(digest string) string {
 	sum := sha256.Sum256([]byte(format + " " + runtime.GOOS + " " + runtime.GOARCH + " " + digest))
 	return hex.EncodeToString(sum[:])
-}
-
-// acquire waits until a team may build one more.
-func (s *Store) acquire(ctx context.Context, team ids.Team) (release func(), err error) {
-	s.mu.Lock()
-	slots := s.slots[team]
-	if slots == nil {
-		slots = make(chan struct{}, ofOneTeam)
-		s.slots[team] = slots
-	}
-	s.mu.Unlock()
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

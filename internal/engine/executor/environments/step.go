@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
 )
 
 // step is one thing that a tool does in a sandbox.
@@ -54,7 +55,7 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 		return err
 	}
 	s := b.store
-	ctx, cancel := s.whileSpace(ctx)
+	ctx, cancel := treecache.WhileSpace(ctx, s.Disk)
 	defer cancel()
 	var stop func()
 	command := oneshot.Command{
@@ -100,10 +101,18 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 	if stop != nil {
 		stop()
 	}
-	if err != nil && errors.Is(context.Cause(ctx), errNoSpace) {
-		return errNoSpace // rather than what it looked like from inside
+	if err != nil && errors.Is(context.Cause(ctx), treecache.ErrNoSpace) {
+		return treecache.ErrNoSpace // rather than what it looked like from inside
 	}
 	return err
+}
+
+// awaitSpace waits until a build may take more of the disk.
+func (b *build) awaitSpace(ctx context.Context) error {
+	if b.store.Disk != nil && b.store.Disk.Low() {
+		b.say(ctx, "Waiting for space on the server's disk")
+	}
+	return treecache.AwaitSpace(ctx, b.store.Disk)
 }
 
 // stageFiles puts the files of a step where its sandbox finds them.

@@ -3,7 +3,6 @@
 package folder
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,12 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
+	"github.com/millrace/millrace/internal/engine/executor/shim/remove"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 )
 
@@ -95,6 +93,9 @@ func MakeOpen(dir string) error {
 // Discard removes the folder.
 func (f *Files) Discard(_ context.Context, k executor.Key) error { return RemoveAll(f.Folder(k)) }
 
+// RemoveAll removes a folder that a command has written to.
+func RemoveAll(dir string) error { return remove.All(dir) }
+
 // Collect opens a file without following a link that the command may have made.
 func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output) (io.ReadCloser, error) {
 	work := filepath.Join(f.Folder(h.Key), shim.WorkFolder)
@@ -124,24 +125,4 @@ func (f *Files) Open(_ context.Context, h executor.Handle, path string) (io.Read
 // Progress reads the file that the command may write it into.
 func (f *Files) Progress(_ context.Context, h executor.Handle) (done, total float64, ok bool) {
 	return taskenv.ProgressOf(f.Folder(h.Key))
-}
-
-// OpenLog reads a log from an offset, as far as it is written. What a task may have put
-// in its place is nothing: nobody follows a link, or waits for a pipe.
-func OpenLog(path string, offset int64) (io.ReadCloser, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
-		return io.NopCloser(bytes.NewReader(nil)), nil // or nothing is written yet
-	}
-	if err != nil {
-		return nil, err
-	}
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return io.NopCloser(bytes.NewReader(nil)), errors.Join(err, file.Close())
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }

@@ -195,31 +195,3 @@ func TestOutputsAreCollectedFromTheFolderAlone(t *testing.T) {
 		}
 	}
 }
-
-func TestALogIsReadFromWhereOneHasComeTo(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "log")
-	read(t, file, 0, "") // nothing is written yet
-	read(t, file, 5, "")
-	if err := os.WriteFile(file, []byte("one\ntwo\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for offset, want := range map[int64]string{0: "one\ntwo\n", 4: "two\n", 8: "", 100: ""} {
-		read(t, file, offset, want)
-	}
-	if r, err := folder.OpenLog(file, -1); err == nil {
-		t.Errorf("%v", r)
-	}
-}
-
-func read(t *testing.T, file string, offset int64, want string) {
-	t.Helper()
-	r, err := folder.OpenLog(file, offset)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if text, err := io.ReadAll(r); err != nil || string(text) != want {
-		t.Errorf("from %d: %q, %v", offset, text, err)
-	}
-}

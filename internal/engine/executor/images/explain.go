@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/safedial"
 )
 
@@ -27,13 +29,22 @@ func (d defect) Error() string { return string(d) }
 
 func defectf(format string, args ...any) error { return defect(fmt.Sprintf(format, args...)) }
 
-// explain turns a failure into a sentence that says what to do.
+// explain turns a failure into a sentence that says what to do. A machine without space
+// is not the image's fault: such a failure has the code disk_full. Where the pull was ended
+// to leave space to others it stays treecache.ErrNoSpace, and the run tries again later.
 func (s *Store) explain(ctx context.Context, ref name.Reference, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if fault.KindOf(err) != fault.KindInternal {
-		return err // it is one already
+	if fault.KindOf(err) != fault.KindInternal || panics.Is(err) {
+		return err // it is one already, or ours
+	}
+	if errors.Is(err, treecache.ErrNoSpace) {
+		return err
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		s.Log.Error("no space for an image", slog.String("image", ref.String()), slog.Any("error", err))
+		return fault.Conflict("the image %s does not fit on the server's disk: ask its operator to make room", ref).WithCode("disk_full")
 	}
 	host := hostOf(ref)
 	if bad, ok := errors.AsType[defect](err); ok {
@@ -44,6 +55,9 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 	}
 	if errors.Is(err, safedial.ErrPrivate) {
 		return unavailable("%s is in a private network, where this server fetches no images: its operator can allow that with --fetch-allow-private", host)
+	}
+	if errors.Is(err, safedial.ErrSlow) {
+		return unavailable("the image %s cannot be fetched from %s: %s; try again later, or use another registry", ref, host, safedial.ErrSlow)
 	}
 	if why, ok := network(err); ok {
 		return unavailable("no registry is reachable at %s (%s): check the name of the registry and the server's network; "+
@@ -56,9 +70,6 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 		return unavailable("what %s sent for %s cannot be used: %s", host, ref, printable(err.Error()))
 	}
 	s.Log.Error("cannot make a root of an image", slog.String("image", ref.String()), slog.Any("error", err))
-	if errors.Is(err, syscall.ENOSPC) {
-		return unavailable("the image %s does not fit on the server's disk: ask its operator to make room", ref)
-	}
 	return unavailable("the image %s cannot be unpacked on this server: its log says why", ref)
 }
 

@@ -17,8 +17,10 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
 	"github.com/millrace/millrace/internal/safedial"
+	"github.com/millrace/millrace/internal/turns"
 )
 
 // Config says where images come from and how much of them is kept. Only Folder,
@@ -30,6 +32,7 @@ type Config struct {
 	InUse func() ([]string, error)
 	Log   *slog.Logger
 	Now   func() time.Time
+	Disk  treecache.Disk // where Folder lies; nil: there is always space
 
 	Registries   []string // the hosts that images may come from; empty: all
 	AuthFile     string   // empty: where docker and podman keep theirs
@@ -48,8 +51,19 @@ const (
 
 	resolveTime = 2 * time.Minute
 	pullTime    = time.Hour
-	maxPulls    = 4
-	maxResolves = 16
+)
+
+// How much is done at the same time, in all and for one team; package turns says why in
+// all. A pull takes three connections and as many files at a time. Unpacking reads a
+// layer that is here: it takes a processor and memory for the names in the layer, and
+// waits for nobody, so it has a lower limit of its own.
+const (
+	maxPulls        = 64
+	maxTeamPulls    = 4
+	maxUnpacks      = 24
+	maxTeamUnpacks  = 2
+	maxResolves     = 128
+	maxTeamResolves = 8
 )
 
 // Store is a cache of images. All methods may be called at the same time.
@@ -57,7 +71,8 @@ type Store struct {
 	Config
 	trees     *treecache.Cache
 	transport *http.Transport
-	resolves  chan struct{} // one for each reference that is being looked up
+	resolves  *turns.Turns[ids.Team] // of those who look references up
+	unpacks   *turns.Turns[ids.Team] // of those who unpack layers
 }
 
 // Open makes a store in a folder that an earlier one may have used.
@@ -86,9 +101,9 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	trees, err := treecache.Open(treecache.Config{
-		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: maxPulls, Time: pullTime, Log: c.Log, Now: c.Now,
+		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: maxPulls, TeamAtOnce: maxTeamPulls, Time: pullTime, Log: c.Log, Now: c.Now,
 	})
-	return &Store{Config: c, trees: trees, transport: safedial.Transport(c.AllowPrivate), resolves: make(chan struct{}, maxResolves)}, err
+	return &Store{Config: c, trees: trees, transport: safedial.Transport(c.AllowPrivate), resolves: turns.New[ids.Team](maxResolves, maxTeamResolves), unpacks: turns.New[ids.Team](maxUnpacks, maxTeamUnpacks)}, err
 }
 
 const (
@@ -109,10 +124,21 @@ type meta struct {
 	PulledAt  time.Time `json:"pulledAt"`
 }
 
+// Team is the store as the runs of a team see it.
+type Team struct {
+	store *Store
+	team  ids.Team
+}
+
+// For is the store as the runs of a team see it: slow registries take up the turns of
+// the team that names them.
+func (s *Store) For(team ids.Team) Team { return Team{s, team} }
+
 // Resolve finds the digest that a reference stands for, on a machine like this
 // one. A tag is asked for every time, since it may have moved; a digest that is
 // here needs no registry.
-func (s *Store) Resolve(ctx context.Context, ref string) (string, error) {
+func (t Team) Resolve(ctx context.Context, ref string) (string, error) {
+	s := t.store
 	r, err := s.parse(ref)
 	if err != nil {
 		return "", err
@@ -123,10 +149,11 @@ func (s *Store) Resolve(ctx context.Context, ref string) (string, error) {
 			return digest, nil
 		}
 	}
-	if err := acquireSlot(ctx, s.resolves); err != nil {
+	giveBack, err := s.resolves.Take(ctx, t.team)
+	if err != nil {
 		return "", err
 	}
-	defer releaseSlot(s.resolves)
+	defer giveBack()
 	asking, stop := context.WithTimeout(ctx, resolveTime)
 	defer stop()
 	digest, err := s.resolveRemote(asking, r)
@@ -172,7 +199,8 @@ func (s *Store) indexFile(index v1.Hash) string {
 // variables that the image sets. It is pulled if it is not here; however many
 // ask for it, that happens once. It stays until release is called, and as long
 // as Config.InUse names it.
-func (s *Store) Root(ctx context.Context, ref, digest string) (path string, env []string, release func(), err error) {
+func (t Team) Root(ctx context.Context, ref, digest string) (path string, env []string, release func(), err error) {
+	s := t.store
 	r, err := s.parse(ref)
 	if err != nil {
 		return "", nil, nil, err
@@ -182,22 +210,12 @@ func (s *Store) Root(ctx context.Context, ref, digest string) (path string, env 
 		return "", nil, nil, err
 	}
 	var m meta
-	release, err = s.trees.Hold(ctx, hash.Hex, &m, func(ctx context.Context, dir string) (any, error) {
-		return s.build(ctx, r.Context().Digest(digest), dir)
+	w := treecache.Wanted{Team: t.team, Hex: hash.Hex, From: r.Context().Name()}
+	release, err = s.trees.Hold(ctx, w, &m, func(ctx context.Context, dir string) (any, error) {
+		return t.buildWhileSpace(ctx, r.Context().Digest(digest), dir)
 	})
 	if err != nil {
 		return "", nil, nil, s.explain(ctx, r, err)
 	}
 	return filepath.Join(s.trees.Dir(hash.Hex), rootFolder), m.Env, release, nil
 }
-
-func acquireSlot(ctx context.Context, slots chan struct{}) error {
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func releaseSlot(slots chan struct{}) { <-slots }

@@ -151,7 +151,13 @@ func image(t *testing.T, env []string, layers ...v1.Layer) v1.Image {
 	return i
 }
 
-func open(t *testing.T, c images.Config) *images.Store {
+// store is one as the runs of a team see it.
+type store struct {
+	*images.Store
+	images.Team
+}
+
+func open(t *testing.T, c images.Config) store {
 	t.Helper()
 	if c.Folder == "" {
 		c.Folder = filepath.Join(t.TempDir(), "images")
@@ -164,11 +170,11 @@ func open(t *testing.T, c images.Config) *images.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return store{s, s.For("team_1")}
 }
 
 // get makes a root, which the test lets go of at its end.
-func get(t *testing.T, s *images.Store, ref string) (root string, env []string) {
+func get(t *testing.T, s store, ref string) (root string, env []string) {
 	t.Helper()
 	digest, err := s.Resolve(t.Context(), ref)
 	if err != nil {
@@ -183,7 +189,7 @@ func get(t *testing.T, s *images.Store, ref string) (root string, env []string) 
 }
 
 // refuse is the sentence that an image is refused with.
-func refuse(t *testing.T, s *images.Store, ref string) string {
+func refuse(t *testing.T, s store, ref string) string {
 	t.Helper()
 	digest, err := s.Resolve(t.Context(), ref)
 	if err == nil {
@@ -198,7 +204,7 @@ func refuse(t *testing.T, s *images.Store, ref string) string {
 	return err.Error()
 }
 
-func hidden(t *testing.T, s *images.Store) []string {
+func hidden(t *testing.T, s store) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(s.Folder, "sha256", ".*"))
 	if err != nil {
@@ -340,7 +346,7 @@ func TestManyPullsOfOneImageAreOne(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	folder := filepath.Join(t.TempDir(), "images")
-	stores := []*images.Store{open(t, images.Config{Folder: folder, AllowPrivate: true}), open(t, images.Config{Folder: folder, AllowPrivate: true})}
+	stores := []store{open(t, images.Config{Folder: folder, AllowPrivate: true}), open(t, images.Config{Folder: folder, AllowPrivate: true})}
 	ref := h.push(t, "lab/tool:1", image(t, nil, layer(t, file{name: "v", text: "1"})))
 	digest, err := stores[0].Resolve(t.Context(), ref)
 	if err != nil {

@@ -17,6 +17,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
+	"github.com/millrace/millrace/internal/panics"
+	"github.com/millrace/millrace/internal/safedial"
 )
 
 const (
@@ -25,17 +29,32 @@ const (
 	atOnce    = 3 // layers of one image
 
 	fetchTries = 3
-	stall      = time.Minute // in which a registry has to send
-	leastPiece = 256 << 10   // bytes
 )
 
+// buildWhileSpace builds where there is space, and as long as there is some.
+func (t Team) buildWhileSpace(ctx context.Context, ref name.Digest, dir string) (m meta, err error) {
+	if err := treecache.AwaitSpace(ctx, t.store.Disk); err != nil {
+		return m, err
+	}
+	ctx, cancel := treecache.WhileSpace(ctx, t.store.Disk)
+	defer cancel()
+	m, err = t.build(ctx, ref, dir)
+	if err != nil && errors.Is(context.Cause(ctx), treecache.ErrNoSpace) {
+		return m, treecache.ErrNoSpace // rather than what it looked like from inside
+	}
+	return m, err
+}
+
 // build pulls an image and fills a folder with its root.
-func (s *Store) build(ctx context.Context, ref name.Digest, dir string) (m meta, err error) {
+func (t Team) build(ctx context.Context, ref name.Digest, dir string) (m meta, err error) {
+	s := t.store
 	p, err := s.puller()
 	if err != nil {
 		return m, err
 	}
-	manifest, config, err := s.describe(ctx, p, ref)
+	describing, stop := context.WithTimeout(ctx, resolveTime)
+	defer stop()
+	manifest, config, err := s.describe(describing, p, ref)
 	if err != nil {
 		return m, err
 	}
@@ -44,7 +63,7 @@ func (s *Store) build(ctx context.Context, ref name.Digest, dir string) (m meta,
 		return m, err
 	}
 	defer u.close()
-	if err := s.layers(ctx, source{p, ref.Context()}, manifest, config, u); err != nil {
+	if err := t.layers(ctx, source{p, ref.Context()}, manifest, config, u); err != nil {
 		return m, err
 	}
 	if err := u.addEssentials(); err != nil {
@@ -139,21 +158,22 @@ type source struct {
 }
 
 // layers fetches some layers ahead of the one that is being unpacked.
-func (s *Store) layers(ctx context.Context, from source, m *v1.Manifest, c *v1.ConfigFile, u *unpacker) error {
+func (t Team) layers(ctx context.Context, from source, m *v1.Manifest, c *v1.ConfigFile, u *unpacker) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce + 1)
 	files, there := make([]string, len(m.Layers)), make([]chan struct{}, len(m.Layers))
 	for i := range files {
 		files[i], there[i] = filepath.Join(filepath.Dir(u.root.Name()), strconv.Itoa(i)), make(chan struct{})
 	}
-	g.Go(func() error {
+	inBackground := func(work func() error) { g.Go(func() error { return panics.Catch(work) }) }
+	inBackground(func() error {
 		for i, file := range files {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-there[i]:
 			}
-			if err := u.layer(ctx, file, c.RootFS.DiffIDs[i]); err != nil {
+			if err := t.unpack(ctx, u, file, c.RootFS.DiffIDs[i]); err != nil {
 				return err
 			}
 			if err := os.Remove(file); err != nil {
@@ -163,8 +183,8 @@ func (s *Store) layers(ctx context.Context, from source, m *v1.Manifest, c *v1.C
 		return nil
 	})
 	for i, layer := range m.Layers {
-		g.Go(func() error {
-			err := s.fetch(ctx, from, layer, files[i])
+		inBackground(func() error {
+			err := t.store.fetch(ctx, from, layer, files[i])
 			if err == nil {
 				close(there[i])
 			}
@@ -172,6 +192,16 @@ func (s *Store) layers(ctx context.Context, from source, m *v1.Manifest, c *v1.C
 		})
 	}
 	return g.Wait()
+}
+
+// unpack waits for the team's turn and unpacks a layer that was fetched.
+func (t Team) unpack(ctx context.Context, u *unpacker, file string, want v1.Hash) error {
+	giveBack, err := t.store.unpacks.Take(ctx, t.team)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	return u.layer(ctx, file, want)
 }
 
 // fetch downloads a layer. A connection that breaks is made again a few times.
@@ -191,13 +221,12 @@ func (s *Store) fetch(ctx context.Context, from source, layer v1.Descriptor, fil
 	}
 }
 
-var errStalled = errors.New("the registry stopped sending")
-
-// fetchOnce gives up on a registry that sends next to nothing. What was read is
-// checked against the layer's digest by the library, at its end.
+// fetchOnce gives up on a registry that sends too slowly. What was read is checked
+// against the layer's digest by the library, at its end.
 func fetchOnce(ctx context.Context, from source, layer v1.Descriptor, file string) (err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	ctx, transfer := safedial.WatchSpeed(ctx)
+	defer transfer.End()
+	defer func() { err = transfer.Err(err) }()
 	l, err := from.puller.Layer(ctx, from.repo.Digest(layer.Digest.String()))
 	if err != nil {
 		return err
@@ -212,12 +241,8 @@ func fetchOnce(ctx context.Context, from source, layer v1.Descriptor, file strin
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	lively := &lively{r: body, timer: time.AfterFunc(stall, func() { stop(errStalled) })}
-	defer lively.timer.Stop()
-	n, err := io.Copy(w, io.LimitReader(lively, layer.Size+1))
+	n, err := io.Copy(w, io.LimitReader(transfer.Reader(body), layer.Size+1))
 	switch {
-	case context.Cause(ctx) == errStalled:
-		return errStalled
 	case err != nil && !transient(err) && !isLocal(err) && ctx.Err() == nil:
 		return defectf("a layer is not what its digest says")
 	case err == nil && n != layer.Size:
@@ -233,28 +258,12 @@ func isLocal(err error) bool {
 	return path || link
 }
 
-// lively puts off a timer whenever enough has arrived.
-type lively struct {
-	r     io.Reader
-	timer *time.Timer
-	got   int
-}
-
-func (l *lively) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if l.got += n; l.got >= leastPiece {
-		l.got = 0
-		l.timer.Reset(stall)
-	}
-	return n, err
-}
-
 // transient reports whether a failure may be gone the next time.
 func transient(err error) bool {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return true
 	}
-	for _, e := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, errStalled, context.DeadlineExceeded} {
+	for _, e := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, safedial.ErrSlow, context.DeadlineExceeded} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -216,8 +216,9 @@ func TestMain(m *testing.M) {
 		s, err := images.Open(images.Config{Folder: folder, AllowPrivate: true})
 		if err == nil {
 			var digest string
-			if digest, err = s.Resolve(context.Background(), os.Getenv(killedRef)); err == nil {
-				_, _, _, err = s.Root(context.Background(), os.Getenv(killedRef), digest)
+			team := s.For("team_1")
+			if digest, err = team.Resolve(context.Background(), os.Getenv(killedRef)); err == nil {
+				_, _, _, err = team.Root(context.Background(), os.Getenv(killedRef), digest)
 			}
 		}
 		fmt.Println(err)

@@ -79,6 +79,7 @@ func (u *unpacker) layer(ctx context.Context, file string, want v1.Hash) error {
 	sum := sha256.New()
 	r := io.TeeReader(&bounded{ctx, plain, u}, sum)
 	u.made = map[string]bool{}
+	defer func() { u.made = nil }() // the next layer may be long in coming
 	if err := u.apply(tar.NewReader(r)); err != nil {
 		return u.classify(ctx, err)
 	}

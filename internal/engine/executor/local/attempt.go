@@ -24,6 +24,7 @@ type attempt struct {
 
 	sentToShim bool          // the shim has the order to start it
 	grace      time.Duration // of a stop that was asked for
+	evicted    bool          // it was ended for the space that it took up
 	allocated  bool          // has its capacity, slot and devices
 	slot       int
 	sandbox    string // its name, or empty if it cannot wait for others
@@ -50,15 +51,30 @@ func (d *Driver) attemptOf(s executor.Spec) *attempt {
 
 func (d *Driver) dir(id string) string { return filepath.Join(d.folder, id) }
 
-func (d *Driver) handle(k executor.Key) executor.Handle {
-	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
+func handleOf(s executor.Spec) executor.Handle {
+	return executor.Handle{Driver: Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}
+}
+
+// known returns the attempt of a handle, or nil. The lock is held.
+func (d *Driver) known(h executor.Handle) *attempt {
+	if a := d.attempts[h.Key.Folder()]; a != nil && a.spec.Fence == h.Fence {
+		return a
+	}
+	return nil
 }
 
 func (d *Driver) status(a *attempt) executor.Status {
-	return executor.Status{
-		Handle: d.handle(a.spec.Key), Fence: a.spec.Fence,
-		Phase: a.phase, Reason: a.reason, Detail: a.detail, Exit: a.exit, At: a.at,
+	s := executor.Status{
+		Handle: handleOf(a.spec), Phase: a.phase, Reason: a.reason, Detail: a.detail, Exit: a.exit, At: a.at,
+		SeenAt: a.usage.At, Suspended: a.usage.Suspended,
 	}
+	if a.phase == executor.Running && a.at.After(s.SeenAt) {
+		s.SeenAt = a.at
+	}
+	if a.exit != nil {
+		s.Suspended = a.exit.Suspended
+	}
+	return s
 }
 
 // setPhase puts an attempt into another phase and notifies the watchers. The lock

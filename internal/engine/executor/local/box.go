@@ -125,7 +125,7 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 // enclose puts a sandbox around a command that is not yet known.
 func (b box) enclose(l *shim.Launch, s executor.Spec, devices []int) {
 	v := view{box: b, spec: s, launch: l}
-	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init()...)
+	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init(*l)...)
 	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter}
 }
 

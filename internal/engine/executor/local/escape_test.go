@@ -141,6 +141,11 @@ func TestTheKernelRefusesWhatNoComputationNeeds(t *testing.T) {
 		"typing, written longer":   {call("TIOCSTI", unix.SYS_IOCTL, "0, 0xdeadbeef00005412, $text"), "EPERM"},
 		"a socket, written longer": {call("AF_VSOCK", unix.SYS_SOCKET, "0x100000028, 1, 0"), "EAFNOSUPPORT"},
 		"a clone, written longer":  {call("SYS_clone", unix.SYS_CLONE, "0x110000011, 0, 0, 0, 0"), "EPERM"},
+		"reserved space":           {call("SYS_fallocate", unix.SYS_FALLOCATE, "fileno(F), 0, 0, 1048576"), "EOPNOTSUPP"},
+		"space reserved by ioctl":  {call("FS_IOC_RESVSP", unix.SYS_IOCTL, "fileno(F), 0x40305828, $space"), "EOPNOTSUPP"},
+		"by the one of 64 bits":    {call("FS_IOC_RESVSP64", unix.SYS_IOCTL, "fileno(F), 0x4030582a, $space"), "EOPNOTSUPP"},
+		"space of zeros":           {call("FS_IOC_ZERO_RANGE", unix.SYS_IOCTL, "fileno(F), 0x40305839, $space"), "EOPNOTSUPP"},
+		"space by large extents":   {call("FS_IOC_FSSETXATTR", unix.SYS_IOCTL, "fileno(F), 0x401c5820, $space"), "EOPNOTSUPP"},
 		"a call of another kind":   {call("x32", 0x40000000+unix.SYS_GETPPID, ""), "ENOSYS"},
 		"a usual socket":           {call("AF_INET", unix.SYS_SOCKET, "2, 1, 0"), "0"},
 		"one for interfaces":       {call("NETLINK_ROUTE", unix.SYS_SOCKET, "16, 3, 0"), "0"},
@@ -163,8 +168,8 @@ func call(what string, number int, arguments string) string {
 	if arguments != "" {
 		arguments = ", " + arguments
 	}
-	return "# " + what + "\nuse Errno; my $text = 'tmpfs'; my $r = syscall(" + strconv.Itoa(number) + arguments + ");" +
-		` if ($r >= 0) { print "0" } else { for (keys %!) { if ($!{$_}) { print $_; last } } }`
+	return "# " + what + "\nuse Errno; my $text = 'tmpfs'; open(F, '>', 'file'); my $space = pack('s2x4q2l6', 0, 0, 0, 1048576, 0, 0, 0, 0, 0, 0); my $r = syscall(" + strconv.Itoa(number) + arguments + ");" +
+		` if ($r >= 0) { print "0" } else { for (reverse sort keys %!) { if ($!{$_}) { print $_; last } } }`
 }
 
 func TestTheFirstProcessOfASandboxIsOutOfReach(t *testing.T) {

@@ -24,11 +24,15 @@ func filter() []byte {
 	for _, call := range absent {
 		p.when(unix.BPF_JEQ, call, noSuchCall)
 	}
+	p.when(unix.BPF_JEQ, unix.SYS_FALLOCATE, notSupported)
 	p.call(unix.SYS_CLONE, func() { p.load(argument(0)); p.when(unix.BPF_JSET, namespaces, notPermitted) })
 	p.call(unix.SYS_IOCTL, func() {
 		p.load(argument(1))
 		p.when(unix.BPF_JEQ, unix.TIOCSTI, notPermitted)
 		p.when(unix.BPF_JEQ, unix.TIOCLINUX, notPermitted)
+		for _, request := range reserving {
+			p.when(unix.BPF_JEQ, request, notSupported)
+		}
 	})
 	p.call(unix.SYS_PERSONALITY, func() { p.only(argument(0), personalities, notPermitted) })
 	for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
@@ -45,6 +49,7 @@ func filter() []byte {
 const (
 	notPermitted = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	noSuchCall   = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	notSupported = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 	noSuchFamily = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 
 	namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
@@ -78,6 +83,14 @@ var refused = []uint32{
 // absent are answered with ENOSYS: libraries then take the older way. Of
 // clone3 a filter could not see the flags.
 var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+
+// reserving are the requests of ioctl that reserve space as fallocate does:
+// FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE; and FS_IOC_FSSETXATTR, by
+// which a file is given extents so large that one byte takes gigabytes. A task could
+// take the whole disk with them before the shim next looks at it. Refused with
+// EOPNOTSUPP, as on a file system that cannot do it, the C library writes
+// instead.
+var reserving = []uint32{0x40305828, 0x4030582a, 0x40305839, 0x401c5820}
 
 // families are those of sockets that programs use.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}

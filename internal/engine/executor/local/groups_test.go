@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -86,5 +87,29 @@ func TestAGroupThatWasRemovedIsMadeAgain(t *testing.T) {
 	g.forget(0)
 	if !made() {
 		t.Error("not made again")
+	}
+}
+
+// The kernel's own list of a process's limits tells which of ours it lacks.
+func TestUnlimitedNamesTheLimitsOfAProcess(t *testing.T) {
+	t.Parallel()
+	const held = `Limit                     Soft Limit           Hard Limit           Units
+Max file size             1073741824           1073741824           bytes
+Max data size             unlimited            unlimited            bytes
+Max processes             4096                 4096                 processes
+`
+	for name, tt := range map[string]struct {
+		limits   string
+		ofMemory bool
+		want     []string
+	}{
+		"all that it needs":           {held, false, nil},
+		"no group holds memory":       {held, true, []string{"memory of a process"}},
+		"a soft limit can be raised":  {strings.ReplaceAll(held, "1073741824           1073741824", "1073741824           unlimited "), false, []string{"file size"}},
+		"nothing is known about them": {"", true, []string{"file size", "memory of a process", "processes"}},
+	} {
+		if got := unlimited(tt.limits, tt.ofMemory); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -132,6 +132,8 @@ func (d *Driver) handleReport(r shim.Report) {
 		d.noteReleased(r.Released)
 	case r.Gone != "":
 		d.readyGone(r.Gone)
+	case r.Frozen != nil:
+		d.noteFrozen(r.Frozen.Sizes)
 	}
 	d.mu.Unlock()
 	d.startQueued()
@@ -159,6 +161,9 @@ func (d *Driver) applyRecord(id string, r *shim.Record) {
 		known.Reason = executor.Lost
 	case r != nil:
 		exit, known = r.Exit, executor.DriverStatus{}
+		exit.Evicted = exit.Evicted || a.evicted && exit.Stopped // an earlier shim says only that it was stopped
+		off := d.clockOffset()
+		exit.Start, exit.End = exit.Start.Add(-off), exit.End.Add(-off)
 		if a.group.Exists() && slices.Contains(exit.NotEnforced, "cpu") {
 			d.groups.forget(a.slot) // somebody has removed them
 		}
@@ -199,6 +204,10 @@ func Roots(folder string) (roots []string, err error) {
 	return roots, err
 }
 
+// ofFileSystem is a folder that file systems have at their top, for which the
+// folder of attempts may be one of its own.
+const ofFileSystem = "lost+found"
+
 // adopt takes over what an earlier server left in the folder.
 func (d *Driver) adopt() error {
 	if _, err := os.Stat(d.dir(shimFolder)); err == nil {
@@ -212,7 +221,7 @@ func (d *Driver) adopt() error {
 	entries, err := os.ReadDir(d.folder)
 	for _, entry := range entries {
 		name := entry.Name()
-		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && d.find(name) == nil {
+		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && name != ofFileSystem && d.byID(name) == nil {
 			err = errors.Join(err, folder.RemoveAll(d.dir(name)))
 		}
 	}
@@ -220,6 +229,12 @@ func (d *Driver) adopt() error {
 		return nil
 	}
 	return err
+}
+
+func (d *Driver) byID(id string) *attempt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.attempts[id]
 }
 
 // reconcile compares what we know with all that the shim does.

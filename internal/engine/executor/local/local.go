@@ -55,7 +55,7 @@ type Config struct {
 	GPUs        int
 }
 
-// Driver is an executor.Driver, Watcher, Renewer and Meter.
+// Driver is an executor.Driver, Watcher, Renewer, Meter and Freezer.
 type Driver struct {
 	folder  string
 	log     *slog.Logger
@@ -77,11 +77,14 @@ type Driver struct {
 	mu           sync.Mutex
 	closed       bool
 	problem      string              // why nothing can start; empty when all is well
+	unlimited    []string            // limits that the probe did not have
 	outdated     bool                // the shim is of an earlier build: it only finishes what it has
 	attempts     map[string]*attempt // by the names of their folders
 	queue        []*attempt          // in order of arrival
 	used         capacity
 	running      int
+	halted       bool                 // nothing starts until Thaw
+	frozen       chan []executor.Size // answers a Freeze; nil when none waits
 	slots        map[int]bool
 	devices      map[int]bool
 	shared       map[ids.Run]*sharedDevices
@@ -99,6 +102,8 @@ var (
 	_ executor.Watcher = (*Driver)(nil)
 	_ executor.Renewer = (*Driver)(nil)
 	_ executor.Meter   = (*Driver)(nil)
+	_ executor.Freezer = (*Driver)(nil)
+	_ executor.Freezer = LeftBehind{}
 )
 
 // New finds out what the machine can do, tries its sandbox and adopts the
@@ -173,9 +178,11 @@ func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 func (d *Driver) notEnforced() []string {
 	not := d.groups.notEnforced()
 	if !d.box.isSandbox() {
-		not = append(not, "network", "isolation")
+		return append(not, "network", "isolation")
 	}
-	return not
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append(not, d.unlimited...)
 }
 
 // Close ends the watching and starts nothing more. Attempts go on, for the next

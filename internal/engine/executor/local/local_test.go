@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/sizetest"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -35,7 +36,10 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB, c local.Config) *local.Driver {
 	t.Helper()
-	c.Log, c.Now, c.Shim = slog.New(slog.DiscardHandler), time.Now, os.Getenv(smallShim)
+	c.Log, c.Shim = slog.New(slog.DiscardHandler), os.Getenv(smallShim)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	d, err := local.New(context.WithoutCancel(t.Context()), c)
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +157,8 @@ func TestTheLocalDriverIsADriver(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, bare)
 	})
-	if os.Getenv("CI") == "" {
-		t.Log("without groups it is held to them in continuous integration")
+	if !sizetest.All() {
+		t.Log("without groups it is tested in make test-all")
 		return
 	}
 	t.Run("without groups", func(t *testing.T) {

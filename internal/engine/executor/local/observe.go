@@ -2,13 +2,12 @@ package local
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // Snapshot lists what was submitted and not released.
@@ -48,27 +47,29 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 
 // Renew orders the shim to let these attempts go on.
 func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) error {
-	ids := make([]string, len(handles))
-	for i, h := range handles {
-		ids[i] = h.Key.Folder()
+	var ids []string
+	for _, h := range handles {
+		if d.find(h) != nil {
+			ids = append(ids, h.Key.Folder())
+		}
 	}
 	return d.send(shim.Order{Renew: ids})
 }
 
 // Logs reads the log as far as it is written.
-func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
-	a := d.find(h.Key.Folder())
+func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (executor.Log, error) {
+	a := d.find(h)
 	if a == nil {
-		return nil, unknown(h)
+		return executor.Log{}, unknown(h)
 	}
-	return folder.OpenLog(a.folder.Log(), offset)
+	return tasklog.Open(string(a.folder), offset, d.hasEnded(a))
 }
 
 // Usage is the shim's last sample.
 func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.attempts[h.Key.Folder()]
+	a := d.known(h)
 	switch {
 	case a == nil:
 		return executor.Usage{}, unknown(h)
@@ -80,18 +81,27 @@ func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, er
 
 // Marks are the times at which the log was written.
 func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
-	a := d.find(h.Key.Folder())
+	a := d.find(h)
 	if a == nil {
 		return nil, unknown(h)
 	}
-	return a.folder.Marks(offset)
+	marks, err := tasklog.Marks(string(a.folder), offset)
+	off := d.clockOffset()
+	for i := range marks {
+		marks[i].At = marks[i].At.Add(-off)
+	}
+	return marks, err
 }
+
+// clockOffset is how far the machine's clock, by which the shim goes, is ahead of the
+// driver's, in whole seconds: a record that is read twice has the same times.
+func (d *Driver) clockOffset() time.Duration { return time.Since(d.now()).Round(time.Second) }
 
 // Release removes an attempt and its folder. It returns when the shim, too, has
 // forgotten it.
 func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	id := h.Key.Folder()
-	a := d.find(id)
+	a := d.find(h)
 	switch {
 	case a == nil:
 		return nil
@@ -142,10 +152,10 @@ func (d *Driver) releaseInShim(ctx context.Context, id string) error {
 	}
 }
 
-func (d *Driver) find(id string) *attempt {
+func (d *Driver) find(h executor.Handle) *attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.attempts[id]
+	return d.known(h)
 }
 
 func (d *Driver) hasEnded(a *attempt) bool {

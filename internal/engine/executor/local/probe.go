@@ -4,23 +4,28 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// probe runs a command that does nothing, the way every other will be. Its name
-// is new each time: a server that was killed may have left another's behind, and
-// would be told of its end, not of ours.
+// probe runs a command that only shows its limits, the way every other will be
+// run, and notes which of them do not hold. Its name is new each time: a server
+// that was killed may have left another's behind, and would be told of its end,
+// not of ours.
 func (d *Driver) probe(ctx context.Context) error {
 	if !d.box.isSandbox() {
 		return nil
 	}
 	s := executor.Spec{
 		Key:   executor.Key{Run: ids.Run("try-" + rand.Text())},
-		Fence: "try", Interpreter: "sh", Command: "exit 42", Timeout: 20 * time.Second,
+		Fence: "try", Interpreter: "sh", Command: "cat /proc/self/limits; exit 42", Timeout: 20 * time.Second,
+		DiskBytes: 1 << 30, MemoryBytes: 1 << 30,
 	}
 	s.Dir = d.dir(s.Key.Folder())
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
@@ -35,7 +40,7 @@ func (d *Driver) probe(ctx context.Context) error {
 	}
 	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(probeResult(seen), d.Release(ctx, h))
+			return errors.Join(probeResult(seen), d.noteLimits(ctx, h), d.Release(ctx, h))
 		}
 	}
 	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), h, 0))
@@ -49,6 +54,35 @@ func probeResult(s executor.Status) error {
 		return errors.New("a command that does nothing did not come back from the sandbox")
 	}
 	return nil
+}
+
+// noteLimits notes which limits the probe did not have.
+func (d *Driver) noteLimits(ctx context.Context, h executor.Handle) error {
+	log, err := d.Logs(ctx, h, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	text, err := io.ReadAll(io.LimitReader(log, 64<<10))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unlimited = unlimited(string(text), slices.Contains(d.groups.notEnforced(), "memory"))
+	return err
+}
+
+// unlimited names the resources for which a process has no limit, as the kernel
+// lists them in /proc. Memory has one where no group holds it.
+func unlimited(limits string, ofMemory bool) (names []string) {
+	for _, l := range []struct {
+		title, name string
+		wanted      bool
+	}{{"Max file size", "file size", true}, {"Max data size", "memory of a process", ofMemory}, {"Max processes", "processes", true}} {
+		_, rest, found := strings.Cut(limits, l.title)
+		if hard := strings.Fields(rest); l.wanted && (!found || len(hard) < 2 || hard[1] == "unlimited") {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // probeUntilItWorks lets a machine that could not isolate a task serve when it

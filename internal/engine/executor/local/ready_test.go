@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -16,8 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/local"
 )
 
-// readyBench is a driver whose shim has two sandboxes ready for the next task of
-// a run: one that has served tasks before, and one that was prepared.
+// readyBench is a driver whose shim has sandboxes ready for the next task of a run:
+// some that have served tasks before, and one that was prepared.
 type readyBench struct {
 	*drivertest.Fixture
 	run      ids.Run
@@ -66,32 +67,46 @@ func sandboxes(shim string) (pids []string) {
 }
 
 // awaitSandboxes returns when there are n, each with its first process.
-func (b *readyBench) awaitSandboxes(t *testing.T, n int) (pids []string) {
+func (b *readyBench) awaitSandboxes(t *testing.T, n int) {
 	t.Helper()
+	var pids []string
 	drivertest.Eventually(t, func() bool {
 		pids = sandboxes(shimPID(t, b.Folder))
-		whole := 0
-		for _, pid := range pids {
-			whole += len(sandboxes(pid))
-		}
-		return len(pids) == n && whole == n
+		return len(pids) == n && len(b.whole(t)) == n
 	}, func() string { return "the sandboxes are " + strings.Join(pids, " ") })
-	return pids
 }
 
-// awaitReady has two sandboxes wait.
-func (b *readyBench) awaitReady(t *testing.T) {
+// whole are the sandboxes that have their first process, and that process.
+func (b *readyBench) whole(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pid := range sandboxes(shimPID(t, b.Folder)) {
+		if first := sandboxes(pid); len(first) == 1 {
+			all[pid] = first[0]
+		}
+	}
+	return all
+}
+
+// awaitReady has two sandboxes wait, and returns those that do. They may have had their
+// time when the test comes to them. Two tasks at once leave two of them, and each task
+// follows the other soon enough for a third to be prepared.
+func (b *readyBench) awaitReady(t *testing.T) (all map[string]string) {
 	t.Helper()
 	drivertest.Eventually(t, func() bool {
-		whole := 0
-		for _, pid := range sandboxes(shimPID(t, b.Folder)) {
-			whole += len(sandboxes(pid))
+		if all = b.whole(t); len(all) >= 2 {
+			return true
 		}
-		if whole < 2 {
-			b.quick(t)
+		first, second := b.Submit(t, b.next(t, "echo done")), b.Submit(t, b.next(t, "echo done"))
+		for _, h := range []executor.Handle{first, second} {
+			if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+				t.Fatalf("%s: %+v", seen.Reason, seen.Exit)
+			}
 		}
-		return whole >= 2
+		all = b.whole(t)
+		return len(all) >= 2
 	}, func() string { return "no sandboxes are ready" })
+	return all
 }
 
 func awaitGone(t *testing.T, pid string) {
@@ -106,28 +121,30 @@ func TestASandboxThatIsReadyHasAUserOfItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
 	b.AwaitLog(t, b.Submit(t, b.next(t, "echo up; sleep 600")), "up\n")
-	b.awaitReady(t)
-	all, seen := sandboxes(shimPID(t, b.Folder)), map[uint32]bool{}
-	for _, pid := range all {
-		info, err := os.Stat("/proc/" + pid)
-		if err != nil {
-			t.Fatal(err)
+	drivertest.Eventually(t, func() bool {
+		users := map[uint32]string{}
+		for pid := range b.awaitReady(t) {
+			info, err := os.Stat("/proc/" + pid)
+			if err != nil {
+				continue // it has had its time
+			}
+			user := info.Sys().(*syscall.Stat_t).Uid
+			if other := users[user]; user == 0 || other != "" {
+				t.Fatalf("%s and %s have user %d", pid, other, user)
+			}
+			users[user] = pid
 		}
-		seen[info.Sys().(*syscall.Stat_t).Uid] = true
-	}
-	if len(all) < 2 || len(seen) != len(all) || seen[0] {
-		t.Errorf("the users of %v are %v", all, seen)
-	}
+		return len(users) >= 2
+	}, func() string { return "one goes before another comes" })
 }
 
 func TestASandboxThatDiedWhileItWasReadyIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
 	for _, level := range []string{"bubblewrap", "its first process"} {
-		b.awaitReady(t)
-		for _, pid := range sandboxes(shimPID(t, b.Folder)) {
+		for pid, first := range b.awaitReady(t) {
 			if level != "bubblewrap" {
-				pid = sandboxes(pid)[0]
+				pid = first
 			}
 			kill(t, pid)
 		}
@@ -136,13 +153,14 @@ func TestASandboxThatDiedWhileItWasReadyIsReplaced(t *testing.T) {
 	}
 }
 
+// kill ends a process, if it is still there.
 func kill(t *testing.T, pid string) {
 	t.Helper()
 	number, err := strconv.Atoi(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(number, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Fatal(err)
 	}
 	drivertest.Eventually(t, func() bool {
@@ -166,20 +184,21 @@ func TestNothingThatWasReadyIsLeftBehind(t *testing.T) {
 	t.Run("by a shim that is killed", func(t *testing.T) {
 		t.Parallel()
 		b := newReadyBench(t)
-		all := b.awaitSandboxes(t, 2)
-		all = append(all, sandboxes(all[0])[0], sandboxes(all[1])[0])
+		all := b.awaitReady(t)
 		b.Lose(t, b.next(t, "true"))
-		for _, pid := range all {
+		for pid, first := range all {
 			awaitGone(t, pid)
+			awaitGone(t, first)
 		}
 		b.quick(t)
 	})
 	t.Run("by a server that closes", func(t *testing.T) {
 		t.Parallel()
 		b := newReadyBench(t)
-		all := append(b.awaitSandboxes(t, 2), shimPID(t, b.Folder))
+		all, shim := b.awaitReady(t), shimPID(t, b.Folder)
 		b.Leave()
-		for _, pid := range all {
+		awaitGone(t, shim)
+		for pid := range all {
 			awaitGone(t, pid)
 		}
 		name := fnv.New32a()
@@ -201,7 +220,7 @@ func TestNothingThatWasReadyIsLeftBehind(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		h := executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}
+		h := executor.Handle{Driver: local.Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}
 		if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
 			t.Errorf("the task that went on: %+v", seen)
 		}

@@ -89,7 +89,7 @@ func TestATaskOutlivesItsServer(t *testing.T) {
 			killServer(t, b.Folder, tt.sandbox, s)
 
 			b.Subject = tt.maker(t, b.Folder)
-			h := executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}
+			h := executor.Handle{Driver: local.Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}
 			if seen, ok := b.Find(t, h); !ok || seen.Phase != executor.Running || seen.Fence != s.Fence {
 				t.Fatalf("the next server sees %+v", seen)
 			}

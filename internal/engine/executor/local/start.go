@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -62,9 +63,10 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 // startFailed ends an attempt that will not get any further. The lock is held.
 func (d *Driver) startFailed(a *attempt, cause error) {
 	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 127, StartFailed: cause.Error(), Start: d.now(), End: d.now()}
+	a.exit.NoSpace = errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT)
 	a.detail = cause.Error()
 	d.free(a)
-	d.setPhase(a, executor.Ended, executor.StartFailed)
+	d.setPhase(a, executor.Ended, executor.ReasonOf(a.exit))
 }
 
 // buildLaunch says what the shim is to do.
@@ -84,7 +86,7 @@ func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 	if err := d.box.fill(&l, s, a.slot, a.devices); err != nil {
 		return l, err
 	}
-	if l.Sandbox == nil && !l.Cgroup.Exists() {
+	if l.Sandbox == nil {
 		d.shim.Reap(&l)
 	}
 	var err error

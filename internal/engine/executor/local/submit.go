@@ -29,7 +29,7 @@ func (d *Driver) submit(s executor.Spec) (executor.Handle, error) {
 		return executor.Handle{}, err
 	}
 	d.startQueued()
-	return d.handle(s.Key), nil
+	return handleOf(s), nil
 }
 
 func (d *Driver) check(s executor.Spec) error {
@@ -98,7 +98,7 @@ func (d *Driver) startQueued() {
 // nextToStart places the attempt that came first, if it fits. Nothing overtakes it, so
 // that a large one gets its turn. The lock is held.
 func (d *Driver) nextToStart() *attempt {
-	if d.closed || d.outdated && d.running > 0 || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
+	if d.closed || d.halted || d.outdated && d.running > 0 || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
 		return nil
 	}
 	a := d.queue[0]
@@ -121,7 +121,7 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 func (d *Driver) stopWaiting(h executor.Handle, grace time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.attempts[h.Key.Folder()]
+	a := d.known(h)
 	if a == nil || a.phase.Final() {
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 
 // decoders are all the ways in which a stream is read.
 func decoders() []decoder {
-	list := []decoder{plain{}, &percent{}, &percent{plus: true}, &backslash{}}
+	list := []decoder{plain{}, &percent{}, &percent{plus: true}, &backslash{}, &backslash{octal: true}}
 	for phase := range 4 {
 		list = append(list, &bits{width: 6, value: base64Value, apart: isLineEndByte, skip: phase, phase: phase})
 	}
@@ -82,10 +82,12 @@ func (p *percent) read(b byte, at int64, v *view) {
 }
 
 // backslash reads the escapes of JSON, and those of shells and languages that
-// look alike.
+// look alike. Digits after a backslash are themselves, as a shell reads them, or the
+// octal number of a byte, as in C.
 type backslash struct {
 	escape
-	high rune // the first half of a pair
+	high  rune // the first half of a pair
+	octal bool
 }
 
 var letters = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', 'a': '\a', 'v': '\v', 'e': 0x1b}
@@ -98,16 +100,54 @@ func (s *backslash) read(b byte, at int64, v *view) {
 		v.put(b, at, at+1)
 	case len(s.text) == 1:
 		s.text = append(s.text, b)
-		if b == 'u' || b == 'x' {
+		if b == 'u' || b == 'x' || s.inOctal() {
 			return
 		}
 		if letter, ok := letters[b]; ok {
 			b = letter
 		}
 		s.decoded(v, b)
+	case s.inOctal():
+		s.octalDigit(b, at, v)
 	default:
 		s.digit(b, at, v)
 	}
+}
+
+func (s *backslash) inOctal() bool {
+	return s.octal && len(s.text) > 1 && isOctal(s.text[1])
+}
+
+// octalDigit goes on with \o, \oo or \ooo, or with \0ooo as echo reads it.
+func (s *backslash) octalDigit(b byte, at int64, v *view) {
+	most := 3
+	if s.text[1] == '0' {
+		most = 4
+	}
+	digits := s.text[1:]
+	if len(digits) < most && isOctal(b) && octal(digits)<<3 <= 0xff {
+		s.text = append(s.text, b)
+		return
+	}
+	s.decoded(v, byte(octal(digits)))
+	s.read(b, at, v)
+}
+
+// end takes digits for a number to which nothing more comes.
+func (s *backslash) end(v *view) {
+	if s.inOctal() {
+		s.decoded(v, byte(octal(s.text[1:])))
+	}
+	s.raw(v)
+}
+
+func isOctal(b byte) bool { return b >= '0' && b <= '7' }
+
+func octal(digits []byte) (n int) {
+	for _, d := range digits {
+		n = n<<3 | int(d-'0')
+	}
+	return n
 }
 
 // digit goes on with \xhh, \uhhhh or \uhhhh\uhhhh.

@@ -29,14 +29,8 @@ var encodings = map[string]func(before, secret, after string) string{
 	"hex with gaps": func(b, s, a string) string { return strings.TrimSpace(fmt.Sprintf("% x", b+s+a)) },
 	"query":         func(b, s, a string) string { return url.QueryEscape(b + s + a) },
 	"path":          func(b, s, a string) string { return url.PathEscape(b + s + a) },
-	"all percent": func(b, s, a string) string {
-		var out strings.Builder
-		for _, c := range []byte(b + s + a) {
-			fmt.Fprintf(&out, "%%%02x", c)
-		}
-		return out.String()
-	},
-	"json": func(b, s, a string) string { text, _ := json.Marshal(b + s + a); return string(text) },
+	"all percent":   func(b, s, a string) string { return eachByte("%%%02x", b+s+a) },
+	"json":          func(b, s, a string) string { text, _ := json.Marshal(b + s + a); return string(text) },
 	"ascii json": func(b, s, a string) string {
 		var out strings.Builder
 		for _, c := range b + s + a {
@@ -52,6 +46,23 @@ var encodings = map[string]func(before, secret, after string) string{
 		}
 		return out.String()
 	},
+	"octal":          func(b, s, a string) string { return eachByte(`\%03o`, b+s+a) },
+	"short octal":    func(b, s, a string) string { return eachByte(`\%o`, b+s+a) },
+	"octal for echo": func(b, s, a string) string { return eachByte(`\0%03o`, b+s+a) },
+	"quoted by git": func(b, s, a string) string {
+		var out strings.Builder
+		for _, c := range []byte(b + s + a) {
+			switch {
+			case c == '"' || c == '\\':
+				out.Write([]byte{'\\', c})
+			case c > 126:
+				fmt.Fprintf(&out, `\%03o`, c)
+			default:
+				out.WriteByte(c)
+			}
+		}
+		return out.String()
+	},
 	"quoted by a shell": func(b, s, a string) string {
 		var out strings.Builder
 		for _, c := range b + s + a {
@@ -62,6 +73,14 @@ var encodings = map[string]func(before, secret, after string) string{
 		}
 		return out.String()
 	},
+}
+
+func eachByte(format, text string) string {
+	var out strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&out, format, c)
+	}
+	return out.String()
 }
 
 func wrapped(text string, width int) string {

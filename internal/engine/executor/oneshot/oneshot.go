@@ -4,6 +4,7 @@
 package oneshot
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 var errShutDown = fault.Unavailable("the server is shutting down")
@@ -253,12 +255,24 @@ func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, 
 }
 
 func readLog(ctx context.Context, d *local.Driver, h executor.Handle, log func(io.Reader)) error {
-	text, err := d.Logs(ctx, h, 0)
-	if err != nil {
-		return err
+	var text bytes.Buffer // bounded by the attempt
+	for offset := int64(0); ; {
+		part, err := d.Logs(ctx, h, offset)
+		if err != nil {
+			return err
+		}
+		if missing := part.Offset - offset; missing > 0 {
+			text.WriteString(tasklog.MissingLine(missing))
+		}
+		n, err := io.Copy(&text, part)
+		if err := errors.Join(err, part.Close()); err != nil {
+			return err
+		}
+		if offset = part.Offset + n; n == 0 || offset >= part.Size {
+			break
+		}
 	}
-	defer text.Close()
-	log(text)
+	log(&text)
 	return nil
 }
 
@@ -279,7 +293,7 @@ func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Sta
 func release(ctx context.Context, d *local.Driver, s executor.Spec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	if err := d.Release(ctx, executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}); err != nil {
+	if err := d.Release(ctx, executor.Handle{Driver: local.Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.Dir) // of one that was never submitted

@@ -99,6 +99,7 @@ type outcome struct {
 	Node   string          `json:"node,omitempty"`
 	Exit   *executor.Exit  `json:"exit,omitempty"`
 	At     time.Time       `json:"at"`
+	SeenAt time.Time       `json:"seenAt,omitzero"` // of one that is gone: when its shim last said something
 }
 
 // Open follows the attempts of its scope until Close, or until ctx ends.
@@ -206,11 +207,16 @@ func (d *Driver) jobOf(s executor.Spec) Job {
 }
 
 func (d *Driver) handle(a *attempt) executor.Handle {
-	return executor.Handle{Driver: d.config.Name, Key: a.about.Job.Key, ID: a.name}
+	return executor.Handle{Driver: d.config.Name, Key: a.about.Job.Key, Fence: a.row.Fence, ID: a.name}
 }
 
-// find is an attempt of a handle. The lock is held.
-func (d *Driver) find(h executor.Handle) *attempt { return d.attempts[ID(h.Key)] }
+// find returns the attempt of a handle, or nil. The lock is held.
+func (d *Driver) find(h executor.Handle) *attempt {
+	if a := d.attempts[ID(h.Key)]; a != nil && a.row.Fence == h.Fence {
+		return a
+	}
+	return nil
+}
 
 // Known is what is kept of an attempt, and its record where it has ended.
 func (d *Driver) Known(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error) {
@@ -237,7 +243,7 @@ func (d *Driver) Stop(ctx context.Context, h executor.Handle, grace time.Duratio
 	if a == nil {
 		return nil
 	}
-	err := d.config.Store.StopAttempt(ctx, ID(h.Key), grace)
+	err := d.config.Store.StopAttempt(ctx, ID(h.Key), h.Fence, grace)
 	d.mu.Lock()
 	d.read = time.Time{}
 	d.mu.Unlock()
@@ -248,9 +254,13 @@ func (d *Driver) Stop(ctx context.Context, h executor.Handle, grace time.Duratio
 // Renew says that attempts are wanted.
 func (d *Driver) Renew(ctx context.Context, handles ...executor.Handle) error {
 	var list []string
+	d.mu.Lock()
 	for _, h := range handles {
-		list = append(list, ID(h.Key))
+		if d.find(h) != nil {
+			list = append(list, ID(h.Key))
+		}
 	}
+	d.mu.Unlock()
 	return d.config.Store.RenewAttempts(ctx, list)
 }
 

@@ -16,20 +16,24 @@ import (
 const logRead = 2 << 20
 
 // Logs reads what a shim has reported so far.
-func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
 	if err := d.fresh(ctx); err != nil {
-		return nil, err
+		return executor.Log{}, err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	a := d.find(h)
 	if a == nil {
-		return nil, fault.NotFound("no such attempt")
+		d.mu.Unlock()
+		return executor.Log{}, fault.NotFound("no such attempt")
 	}
-	return &logReader{ctx: ctx, store: d.config.Pieces, id: a.row.ID, at: offset, end: a.row.LogSize}, nil
+	r := &logReader{ctx: ctx, store: d.config.Pieces, id: a.row.ID, at: offset, end: a.row.LogSize}
+	d.mu.Unlock()
+	begins, err := r.fill()
+	return executor.Log{ReadCloser: r, Offset: begins, Size: r.end}, err
 }
 
-// logReader reads a log as far as it was known to reach.
+// logReader reads a log as far as it was known to reach, or to where something is
+// missing.
 type logReader struct {
 	ctx   context.Context
 	store attempts.Pieces
@@ -39,21 +43,38 @@ type logReader struct {
 	text  []byte // what follows
 }
 
-func (r *logReader) Read(p []byte) (int, error) {
-	for len(r.text) == 0 {
-		if r.at >= r.end {
-			return 0, io.EOF
+// fill reads what follows at, and returns where it begins: behind it, if something is
+// missing in between.
+func (r *logReader) fill() (begins int64, err error) {
+	begins = r.at
+	if r.at >= r.end {
+		return begins, nil
+	}
+	pieces, err := r.store.AttemptLog(r.ctx, r.id, r.at, logRead)
+	for i, piece := range pieces {
+		if i == 0 {
+			begins = max(r.at, piece.Offset)
+			r.at = begins
 		}
-		pieces, err := r.store.AttemptLog(r.ctx, r.id, r.at, logRead)
+		if piece.Offset > r.at {
+			break
+		}
+		r.text = append(r.text, piece.Text[min(int64(len(piece.Text)), r.at-piece.Offset):]...)
+		r.at = piece.Offset + int64(len(piece.Text))
+	}
+	return begins, err
+}
+
+func (r *logReader) Read(p []byte) (int, error) {
+	if len(r.text) == 0 {
+		at := r.at
+		begins, err := r.fill()
 		if err != nil {
 			return 0, err
 		}
-		if len(pieces) == 0 {
+		if begins > at || len(r.text) == 0 {
+			r.text, r.end = nil, r.at // it is for who asks from there on
 			return 0, io.EOF
-		}
-		for _, piece := range pieces {
-			r.text = append(r.text, piece.Text[max(0, min(int64(len(piece.Text)), r.at-piece.Offset)):]...)
-			r.at = piece.Offset + int64(len(piece.Text))
 		}
 	}
 	n := copy(p, r.text)

@@ -209,10 +209,11 @@ func (d *Driver) recorded(a *attempt, asked bool, now time.Time) *outcome {
 		}
 		e.Preempted = false
 	}
-	e.End = a.row.EndedAt
-	if e.Start = e.End; !a.row.RunningAt.IsZero() {
-		e.Start = a.row.RunningAt
+	start := a.row.EndedAt
+	if !a.row.RunningAt.IsZero() {
+		start = a.row.RunningAt
 	}
+	e = e.Observed(start, a.row.EndedAt)
 	phase, reason := executor.Outcome(a.row.Fence, &e, executor.DriverStatus{})
 	if phase == executor.Gone {
 		return d.gone(a, reason, "")
@@ -232,7 +233,7 @@ func (d *Driver) node(a *attempt) string {
 }
 
 func (d *Driver) gone(a *attempt, r executor.Reason, detail string) *outcome {
-	return &outcome{Phase: executor.Gone, Reason: r, Detail: detail, Node: d.node(a), At: d.config.Now()}
+	return &outcome{Phase: executor.Gone, Reason: r, Detail: detail, Node: d.node(a), At: d.config.Now(), SeenAt: a.row.HeardAt}
 }
 
 // ended is an end that we or the cluster brought about, without a record.
@@ -240,7 +241,10 @@ func (d *Driver) ended(a *attempt, r executor.Reason, detail string) *outcome {
 	now := d.config.Now()
 	e := &executor.Exit{Fence: a.row.Fence, Code: 143, Start: now, End: now}
 	if !a.row.RunningAt.IsZero() {
-		e.Start = a.row.RunningAt
+		e.Start, e.End = a.row.RunningAt, a.row.RunningAt
+		if a.row.HeardAt.After(e.End) {
+			e.End = a.row.HeardAt // what came after is the time that it took to notice
+		}
 	}
 	switch r {
 	case executor.OutOfMemory:

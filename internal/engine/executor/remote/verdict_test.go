@@ -140,3 +140,23 @@ func TestTheTimesOfAnAttemptAreTheServers(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeToNoticeALossIsNotWork checks the times of attempts that end without a word
+// from their shims.
+func TestTimeToNoticeALossIsNotWork(t *testing.T) {
+	t.Parallel()
+	const heard = 40 * time.Second
+	gone, _, _ := judged(t, situation{unknown: true, began: time.Hour, heard: heard, missing: lag, tries: 1})
+	if silent := gone.At.Sub(gone.SeenAt); silent != heard {
+		t.Errorf("it was last seen %s before that was noticed", silent)
+	}
+	evicted, _, _ := judged(t, situation{seen: Seen{Ended: true, Reason: executor.Preempted}, began: time.Hour, heard: heard, missing: lag, tries: 1})
+	if took := evicted.Exit.End.Sub(evicted.Exit.Start); took != time.Hour-heard {
+		t.Errorf("it took %s", took)
+	}
+	now := time.Now()
+	told, _, _ := judged(t, situation{began: time.Hour, said: time.Second, exit: &executor.Exit{Fence: "f", Start: now, End: now.Add(10 * time.Second)}, tries: 1})
+	if own := told.Exit.OwnEnd.Sub(told.Exit.Start); own != 10*time.Second {
+		t.Errorf("by its own account it took %s", own)
+	}
+}

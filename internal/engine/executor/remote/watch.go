@@ -24,7 +24,7 @@ func (d *Driver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 
 // status is how an attempt is seen. The lock is held.
 func (d *Driver) status(a *attempt) executor.Status {
-	s := executor.Status{Handle: d.handle(a), Fence: a.row.Fence, Phase: executor.Pending, Reason: executor.Starting, Host: d.node(a), At: a.row.SubmittedAt}
+	s := executor.Status{Handle: d.handle(a), Phase: executor.Pending, Reason: executor.Starting, Host: d.node(a), At: a.row.SubmittedAt}
 	if a.known || !a.row.BeganAt.IsZero() {
 		s.Job = a.name
 	}
@@ -33,9 +33,9 @@ func (d *Driver) status(a *attempt) executor.Status {
 	}
 	switch {
 	case a.outcome != nil:
-		s.Phase, s.Reason, s.Detail, s.Host, s.Exit, s.At = a.outcome.Phase, a.outcome.Reason, a.outcome.Detail, a.outcome.Node, a.outcome.Exit, a.outcome.At
+		s.Phase, s.Reason, s.Detail, s.Host, s.Exit, s.At, s.SeenAt = a.outcome.Phase, a.outcome.Reason, a.outcome.Detail, a.outcome.Node, a.outcome.Exit, a.outcome.At, a.outcome.SeenAt
 	case !a.row.RunningAt.IsZero():
-		s.Phase, s.Reason, s.At = executor.Running, executor.Executing, a.row.RunningAt
+		s.Phase, s.Reason, s.At, s.SeenAt = executor.Running, executor.Executing, a.row.RunningAt, a.row.HeardAt
 		if a.row.Stopping {
 			s.Reason = executor.Stopping
 		}

@@ -14,7 +14,7 @@ type Alone struct{ task *task }
 func NewAlone(l Launch, sampled func(Usage)) *Alone {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	return &Alone{newTask(l, &shim{commands: commands{running: map[int]*command{}}, alone: sampled})}
+	return &Alone{newTask(l, &shim{commands: commands{running: map[int]*command{}}, watched: map[string]*task{}, alone: sampled})}
 }
 
 // Run returns when nothing of the attempt is left.
@@ -37,4 +37,4 @@ func (a *Alone) Preempt() {
 func (a *Alone) Renewed(times int64) { a.task.renewals.Store(times) }
 
 // SyncLog brings the log to where others can read it. It is called with a sample.
-func (a *Alone) SyncLog() { _ = unix.Fdatasync(a.task.log.file) }
+func (a *Alone) SyncLog() { a.task.log.out.Sync() }

@@ -136,7 +136,6 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 		return &os.PathError{Op: "start", Path: l.Argv[0], Err: err}
 	}
 	c.all.running[c.pid] = c
-	l.bound(c.pid)
 	return nil
 }
 

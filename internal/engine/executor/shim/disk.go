@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type disk struct {
 	left    space // of the file system, then
 	countAt time.Time
 
+	fullAt      time.Time // when the file system was last seen to be full
 	first       space     // of the file system, when the command began
 	hiddenSince time.Time // zero while everything can be seen
 }
@@ -39,6 +41,18 @@ const (
 	maxDepth = 200
 )
 
+// A file system with less than almostNone left is full. A command that fails
+// within blamedFor of that is taken to have failed for it.
+const (
+	almostNone = 16 << 20
+	blamedFor  = 30 * time.Second
+)
+
+// wasFull reports whether the file system was full shortly before.
+func (d *disk) wasFull(before time.Time) bool {
+	return !d.fullAt.IsZero() && before.Sub(d.fullAt) < blamedFor
+}
+
 func newDisk(f Folder, most int64) *disk {
 	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
 	d.files = min(max(most/block, fewFiles), maxFiles)
@@ -47,10 +61,20 @@ func newDisk(f Folder, most int64) *disk {
 	return d
 }
 
+// Measure is what an attempt takes up in its folders, as far as that can be seen while it
+// runs under a shim that does not tell.
+func Measure(id string, f Folder) Size {
+	used := newDisk(f, math.MaxInt64).look(0).space
+	return Size{ID: id, Bytes: used.bytes, Files: used.files}
+}
+
 // over reports whether the command, whose processes begin with pid, takes up
 // too much.
 func (d *disk) over(now time.Time, pid int) bool {
 	left := d.free()
+	if left.bytes < almostNone || left.files == 0 {
+		d.fullAt = now
+	}
 	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
 	if !shrunk && now.Before(d.countAt) {
 		return false
@@ -70,7 +94,11 @@ func (d *disk) free() space {
 	if unix.Statfs(d.folders[0], &s) != nil {
 		return space{}
 	}
-	return space{bytes: int64(s.Bavail) * s.Bsize, files: int64(s.Ffree)}
+	left := space{bytes: int64(s.Bavail) * s.Bsize, files: int64(s.Ffree)}
+	if s.Files == 0 { // it counts none
+		left.files = math.MaxInt32
+	}
+	return left
 }
 
 // count finds out what the command takes up, each file once, and reports

@@ -20,7 +20,7 @@ import (
 
 // newShim is one that no server has reached yet.
 func newShim(j *journal) *shim {
-	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, waiting: map[string]*runningSandbox{}}
+	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, watched: map[string]*task{}, waiting: map[string]*runningSandbox{}}
 }
 
 // connect gives a shim a server, and returns the server's end.
@@ -79,7 +79,7 @@ func TestWhatCannotBeRecordedDoesNotRun(t *testing.T) {
 	launch, ran := touches(t)
 	s.handle(Order{Start: &launch})
 	r := next(t, server)
-	if r.Record == nil || r.Record.Exit == nil || r.Record.Exit.Code != firstprocess.CannotStart || !strings.Contains(r.Record.Exit.StartFailed, "no space left") {
+	if r.Record == nil || r.Record.Exit == nil || r.Record.Exit.Code != firstprocess.CannotStart || !strings.Contains(r.Record.Exit.StartFailed, "no space left") || !r.Record.Exit.NoSpace {
 		t.Errorf("%+v", r.Record)
 	}
 	if s.busy() || ran() {
@@ -229,45 +229,8 @@ func TestALogThatCannotBeKeptIsReadAllTheSame(t *testing.T) {
 	}
 	unix.Close(in)
 	l.drain(time.Now().Add(time.Minute))
-	if l.streams[0].fd >= 0 || l.size != 0 {
-		t.Errorf("%d bytes are kept, descriptor %d", l.size, l.streams[0].fd)
-	}
-}
-
-// When a line was written is worth less than the line.
-func TestALogIsKeptWithoutItsMarks(t *testing.T) {
-	t.Parallel()
-	l := newLog(Folder(t.TempDir()), 0, nil)
-	defer l.close()
-	if err := os.Mkdir(l.folder.path(marksFile), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l.write([]byte("first\n"), false)
-	l.write([]byte("second\n"), true)
-	if text, err := os.ReadFile(l.folder.Log()); err != nil || string(text) != "first\nsecond\n" || l.size != int64(len(text)) {
-		t.Errorf("%q of %d bytes, %v", text, l.size, err)
-	}
-}
-
-func TestMarksThatAreTornAreLeftOut(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{
-		"": 0, "0 1000 1\n": 1, "0 1000 1\n5 2000 2\n": 2, "0 1000 1\n5 20": 1, "0 1000 1\n5 2000 2": 1, "0 1000\n": 0, "0 1000 one\n": 0,
-	} {
-		f := Folder(t.TempDir())
-		if err := os.WriteFile(f.path(marksFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if marks, err := f.Marks(0); err != nil || len(marks) != want {
-			t.Errorf("%q: %v, %v", text, marks, err)
-		}
-	}
-	f := Folder(t.TempDir())
-	if err := os.Mkdir(f.path(marksFile), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Marks(0); err == nil {
-		t.Error("a folder is read as marks")
+	if l.streams[0].fd >= 0 || l.out.Size() != 0 {
+		t.Errorf("%d bytes are kept, descriptor %d", l.out.Size(), l.streams[0].fd)
 	}
 }
 

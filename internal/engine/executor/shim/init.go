@@ -1,6 +1,10 @@
 package shim
 
-import "github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
+)
 
 // Sandbox is what stands around a command. Only the Order holds what people
 // wrote: it goes to the first process of the sandbox, never to bubblewrap.
@@ -29,7 +33,7 @@ const (
 // for it would cost every task more than a descriptor.
 const initPath = "/proc/self/fd/6"
 
-// Init is the command line of the first process of a sandbox.
-func (p Program) Init() []string {
-	return append(append([]string{initPath}, p[1:]...), initFlag)
+// Init is the command line of the first process of a launch's sandbox.
+func (p Program) Init(l Launch) []string {
+	return slices.Concat([]string{initPath}, p[1:], []string{initFlag}, l.limits().Arguments())
 }

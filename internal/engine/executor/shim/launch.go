@@ -89,6 +89,6 @@ const (
 // status, when it is asked for VersionFlag, and says when a server comes: a
 // server does not hand its tasks to a shim of another version.
 const (
-	Version     = 108
+	Version     = 109
 	VersionFlag = "-version"
 )

@@ -54,6 +54,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Dial connects to the shim that serves a folder, if there is one.
+func Dial(ctx context.Context, folder string) (*Link, error) {
+	link, _, err := dial(ctx, folder)
+	return link, err
+}
+
 // dial returns when the shim has reported its attempts. One that serves another
 // server reports when that one is gone.
 func dial(ctx context.Context, folder string) (*Link, []Record, error) {

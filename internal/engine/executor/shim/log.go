@@ -2,49 +2,34 @@ package shim
 
 import (
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim/longlines"
-	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
-// logCut stands for what is left out.
-const logCut = "\n[log cut: this is the most that is kept]\n"
-
-// markEvery bounds how exactly the time of a line is known. A command that
-// writes a byte to one stream after the other would have a mark for each, so
-// marks take up no more than some and a part of the log.
-const (
-	markEvery = 100 * time.Millisecond
-	fewMarks  = 256 << 10 // bytes, for some 10,000
-	markPart  = 8
-)
+// tailRate is how many bytes a second are read of a command whose log has a full
+// beginning: a flood of text must cost its own task, not the machine. The command
+// goes on, at that speed.
+const tailRate = 16 << 20
 
 // log takes what the command writes on both streams, as it comes.
 type log struct {
 	folder  Folder
-	most    int64
+	out     *tasklog.Writer
 	secrets *mask.Set // nil: none
 	streams []*stream
-
-	file, marks int // descriptors, once something is written
-	null        int // once the log is full
-	size        int64
-	markSize    int64
-	full        bool
-	stderr      bool // of the last mark
-	marked      time.Time
+	resume  time.Time // nothing is read before
 }
 
 func newLog(f Folder, most int64, secrets *mask.Set) *log {
 	if most == 0 {
 		most = defaultLog
 	}
-	return &log{folder: f, most: most, secrets: secrets, file: -1, marks: -1, null: -1}
+	return &log{folder: f, out: tasklog.NewWriter(string(f), most), secrets: secrets}
 }
 
 // stream is one of the command's streams, seen from the end of its pipe.
@@ -74,9 +59,8 @@ func (l *log) stream(number int) (in int, err error) {
 	return ends[1], nil
 }
 
-// read takes over what is there and reports whether there may be more. It never
-// stops reading, whatever becomes of the text: a command must not hang because
-// its log is full.
+// read takes over what is there and reports whether there may be more. A command must
+// not hang because its log is full, so it is read on whatever becomes of the text.
 func (s *stream) read(l *log) bool {
 	if s.fd < 0 {
 		return false
@@ -84,7 +68,7 @@ func (s *stream) read(l *log) bool {
 	if s.chunk == nil {
 		s.chunk = make([]byte, 8<<10)
 	}
-	n, err := s.take(l)
+	n, err := unix.Read(s.fd, s.chunk)
 	switch {
 	case err == unix.EINTR:
 		return true
@@ -93,10 +77,11 @@ func (s *stream) read(l *log) bool {
 	case err != nil || n == 0:
 		s.end(l)
 		return false
-	case l.full:
-		return true
 	}
 	s.write(l, s.chunk[:n])
+	if l.out.HeadFull() {
+		l.resume = time.Now().Add(time.Duration(n) * time.Second / tailRate)
+	}
 	if n == len(s.chunk) && n < 256<<10 {
 		s.chunk = make([]byte, 4*n) // a chatty command: fewer, larger writes
 	}
@@ -108,7 +93,7 @@ func (s *stream) write(l *log, text []byte) {
 	if s.mask != nil {
 		text = s.mask.Write(text)
 	}
-	l.write(s.lines.Cut(text), s.stderr)
+	l.out.Write(s.lines.Cut(text), s.stderr)
 }
 
 // end closes the stream and keeps what waited for more.
@@ -119,65 +104,7 @@ func (s *stream) end(l *log) {
 	unix.Close(s.fd)
 	s.fd = -1
 	if s.mask != nil {
-		l.write(s.lines.Cut(s.mask.End()), s.stderr)
-	}
-}
-
-// take reads a chunk. What a full log does not keep, the kernel drops by itself:
-// a flood of text must cost its own task, not the shim.
-func (s *stream) take(l *log) (int, error) {
-	if l.full && l.null < 0 {
-		l.null, _ = unix.Open(os.DevNull, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	}
-	if l.full && l.null >= 0 {
-		n, err := unix.Splice(s.fd, nil, l.null, nil, 1<<20, unix.SPLICE_F_NONBLOCK)
-		if err != unix.EINVAL {
-			return int(n), err
-		}
-	}
-	return unix.Read(s.fd, s.chunk)
-}
-
-func (l *log) write(text []byte, stderr bool) {
-	if l.full || len(text) == 0 || !l.open() {
-		return
-	}
-	if l.size+int64(len(text)) > l.most {
-		text = append(text[:l.most-l.size:l.most-l.size], logCut...)
-		l.full = true
-	}
-	now, room := time.Now(), l.markSize < fewMarks+l.size/markPart
-	if room && (stderr != l.stderr || now.Sub(l.marked) >= markEvery) {
-		l.mark(now, stderr)
-	}
-	n, _ := rawfile.WriteAll(l.file, text)
-	l.size += int64(n)
-}
-
-func (l *log) open() bool {
-	if l.file >= 0 {
-		return true
-	}
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_CLOEXEC
-	var err error
-	if l.file, err = unix.Open(l.folder.Log(), flags, 0o600); err != nil {
-		return false
-	}
-	l.marks, _ = unix.Open(l.folder.path(marksFile), flags, 0o600) // without marks there is still a log
-	return true
-}
-
-func (l *log) mark(now time.Time, stderr bool) {
-	stream := " 1\n"
-	if stderr {
-		stream = " 2\n"
-	}
-	line := strconv.AppendInt(nil, l.size, 10)
-	line = strconv.AppendInt(append(line, ' '), now.UnixMilli(), 10)
-	n, err := rawfile.WriteAll(l.marks, append(line, stream...))
-	l.markSize += int64(n)
-	if err == nil {
-		l.stderr, l.marked = stderr, now
+		l.out.Write(s.lines.Cut(s.mask.End()), s.stderr)
 	}
 }
 
@@ -206,9 +133,5 @@ func (l *log) close() {
 	for _, s := range l.streams {
 		s.end(l)
 	}
-	for _, fd := range []int{l.file, l.marks, l.null} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
+	l.out.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
@@ -19,8 +18,8 @@ const shimArgument = "__millrace-shim"
 // What a shim can be asked to do.
 const (
 	serveFlag = "-serve" // a folder, whose listener is descriptor listenFD
-	reapFlag  = "-reap"  // a command, after the bytes of disk and memory that it may use
-	initFlag  = "-init"  // as the first process of a sandbox
+	reapFlag  = "-reap"  // a command, after its limits
+	initFlag  = "-init"  // as the first process of a sandbox, with the limits of its commands
 	relayFlag = "-relay" // a command, after the socket that it reaches at relay.Address
 	listenFD  = 3
 )
@@ -38,11 +37,10 @@ type Program []string
 func Small(path string) Program { return Program{path} }
 func Self(path string) Program  { return Program{path, shimArgument} }
 
-// Reap has the command run by a reaper, where nothing else holds its processes
+// Reap has the command run by a reaper, where no sandbox holds its processes
 // together.
 func (p Program) Reap(l *Launch) {
-	limits := []string{reapFlag, strconv.FormatInt(l.Disk, 10), strconv.FormatInt(l.Memory, 10)}
-	l.Argv, l.Reaped = slices.Concat(p, limits, l.Argv), true
+	l.Argv, l.Reaped = slices.Concat(p, []string{reapFlag}, l.limits().Arguments(), l.Argv), true
 }
 
 // Relay has a command run where program is this one, with a socket in reach.
@@ -58,12 +56,15 @@ func Main(args []string) int {
 	switch {
 	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
-	case len(args) == 2 && args[1] == initFlag:
-		return firstprocess.Run()
-	case len(args) > 4 && args[1] == reapFlag:
-		disk, _ := strconv.ParseInt(args[2], 10, 64)
-		memory, _ := strconv.ParseInt(args[3], 10, 64)
-		return Launch{Argv: args[4:], Disk: disk, Memory: memory}.reap()
+	case len(args) == 4 && args[1] == initFlag || len(args) > 4 && args[1] == reapFlag:
+		limits, err := firstprocess.ParseLimits(args[2], args[3])
+		if err != nil {
+			return BadArguments
+		}
+		if args[1] == initFlag {
+			return firstprocess.Run(limits)
+		}
+		return reap(limits, args[4:])
 	case len(args) > 3 && args[1] == relayFlag:
 		return relay.Run(args[2], args[3:])
 	case len(args) != 3 || args[1] != serveFlag:

@@ -27,6 +27,7 @@ type meter struct {
 	cpu        time.Duration // of the last sample
 	sampled    time.Time
 	disk       *disk // nil without a limit
+	still      standstill
 }
 
 func newMeter(f Folder, l Launch) *meter {
@@ -62,7 +63,7 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 // usage asks the group where it knows, and otherwise sums up the processes. A
 // group of version 1 may take its time to know of a small process.
 func (m *meter) usage(now time.Time) Usage {
-	u := Usage{At: now}
+	u := Usage{At: now, Suspended: m.still.suspended(now)}
 	if m.disk != nil {
 		u.Disk = m.disk.used.bytes
 	}
@@ -91,6 +92,7 @@ func (m *meter) usage(now time.Time) Usage {
 
 // finish adds to the record what the meter knows better.
 func (m *meter) finish(e *Exit) {
+	e.Suspended = m.still.suspended(time.Now())
 	e.MaxRSS = max(e.MaxRSS, m.peak)
 	g := m.launch.Cgroup
 	if g.CPU != "" {
@@ -109,8 +111,8 @@ func (m *meter) finish(e *Exit) {
 // microseconds.
 func groupCPU(file string) int64 {
 	text, _ := rawfile.Read(file)
-	if n := numbers(string(text)); len(n) == 1 {
-		return n[0]
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+		return n
 	}
 	return line(file, "usage_usec") * 1000
 }

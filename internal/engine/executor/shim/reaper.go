@@ -11,20 +11,22 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
-// reap runs a command and returns when nothing of it is left, with its status.
-// It stands where neither a sandbox nor a group holds a command's processes
+// reap runs a command under its limits and returns when nothing of it is left,
+// with its status. It stands where no sandbox holds a command's processes
 // together: whatever forks away from the command becomes a child of this
 // process, and not of the shim, which could not know whose it was.
-func (l Launch) reap() int {
+func reap(limits firstprocess.Limits, argv []string) int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it
-	pid, err := syscall.ForkExec(l.Argv[0], l.Argv, &syscall.ProcAttr{
+	if limits.Set() != nil {
+		return firstprocess.CannotStart
+	}
+	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return firstprocess.CannotStart
 	}
-	l.bound(pid)
 	status, over := firstprocess.CannotStart, false
 	for {
 		var ended syscall.WaitStatus

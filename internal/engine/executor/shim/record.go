@@ -17,6 +17,8 @@ type Exit struct {
 	NoProgram   bool   `json:"noProgram,omitempty"`   // it never ran because its program is not there
 	OOM         bool   `json:"oom,omitempty"`         // went over its memory
 	OutOfDisk   bool   `json:"outOfDisk,omitempty"`   // went over its disk
+	Evicted     bool   `json:"evicted,omitempty"`     // was ended for what it took up of a disk that was nearly full
+	NoSpace     bool   `json:"noSpace,omitempty"`     // failed while the file system was full, whoever filled it
 	TimedOut    bool   `json:"timedOut,omitempty"`
 	Stopped     bool   `json:"stopped,omitempty"`   // as its server asked
 	Abandoned   bool   `json:"abandoned,omitempty"` // its server stayed away too long
@@ -27,12 +29,30 @@ type Exit struct {
 	Start   time.Time     `json:"start"`
 	End     time.Time     `json:"end"`
 
+	// OwnEnd is the end by the job's own account, where Start and End are what a server saw;
+	// zero: End. A job is believed for the time in which no server looked.
+	OwnEnd time.Time `json:"ownEnd,omitzero"`
+	// Suspended are the times in which the command was frozen, or stood still with the
+	// whole machine.
+	Suspended []Span `json:"suspended,omitempty"`
+
 	Outputs []Output `json:"outputs,omitempty"`
 	Missing []string `json:"missing,omitempty"` // ports that are not optional and have no file
 	Refused string   `json:"refused,omitempty"` // a file that is there and cannot be kept, and why
 
 	LogBytes    int64    `json:"logBytes"`
 	NotEnforced []string `json:"notEnforced,omitempty"` // limits that were asked for and not held
+}
+
+// Observed returns the record of a job with the times at which a server saw it start and
+// end. What the job says of its times counts as OwnEnd alone.
+func (e Exit) Observed(start, end time.Time) Exit {
+	own := start.Add(e.End.Sub(e.Start))
+	if own.Before(start) || own.After(end) {
+		own = end
+	}
+	e.Start, e.End, e.OwnEnd, e.Suspended = start, end, own, nil
+	return e
 }
 
 // Output is one file that the command left, and OutputPattern where it was
@@ -42,18 +62,18 @@ type (
 	OutputPattern = outputs.Pattern
 )
 
+// Span is the time between two moments.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
 // Usage is a sample of what a whole attempt uses.
 type Usage struct {
 	CPU    time.Duration `json:"cpu"`    // since it began
 	Memory int64         `json:"memory"` // bytes
 	Disk   int64         `json:"disk"`   // bytes, where it is bounded
 	At     time.Time     `json:"at"`
-}
 
-// LogMark says that the log from Offset on, up to the next mark, was written at
-// about At.
-type LogMark struct {
-	Offset int64
-	At     time.Time
-	Stderr bool
+	Suspended []Span `json:"suspended,omitempty"` // as Exit has them
 }

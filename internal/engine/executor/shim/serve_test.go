@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 		syscall.Exit(Main(os.Args))
 	case os.Getenv(takesMemory) != "":
 		takeMemory()
+	case os.Getenv(startsPrograms) != "":
+		startPrograms()
 	}
 	os.Exit(m.Run())
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +52,9 @@ type shim struct {
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
 	alone    func(Usage)   // in place of a server; nil where there may be one
+
+	watched  map[string]*task // whose command runs
+	freezing atomic.Pointer[freezing]
 }
 
 // serve executes the orders of one server after the other, and returns when
@@ -63,7 +67,7 @@ func serve(folder string, listener *net.UnixListener) int {
 	if err != nil {
 		return Failed
 	}
-	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, waiting: map[string]*runningSandbox{}}
+	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, watched: map[string]*task{}, waiting: map[string]*runningSandbox{}}
 	// What commands leave behind becomes the shim's, to be ended and waited for.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // for all that it starts
@@ -174,6 +178,9 @@ func (s *shim) handle(o Order) {
 		s.start(*o.Start)
 	case o.Stop != nil:
 		if t := s.running[o.Stop.ID]; t != nil {
+			if o.Stop.Evict {
+				t.evicted.Store(true)
+			}
 			t.stop(o.Stop.Grace)
 			s.records[o.Stop.ID].Stopping = true
 		}
@@ -181,6 +188,10 @@ func (s *shim) handle(o Order) {
 		s.release(o.Release)
 	case o.Prepare != nil:
 		s.prepare(*o.Prepare)
+	case o.Freeze:
+		s.freeze()
+	case o.Thaw:
+		s.freezing.Store(nil)
 	}
 	for _, id := range o.Renew {
 		if t := s.running[id]; t != nil {

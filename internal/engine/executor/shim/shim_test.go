@@ -3,6 +3,9 @@ package shim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,35 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
-// A command that writes to one stream after the other makes a mark each time.
-func TestMarksHaveAnEnd(t *testing.T) {
+// A command that floods its log is read to its end, and the beginning and the end of
+// what it wrote are kept.
+func TestLogOfAFloodKeepsItsBeginningAndItsEnd(t *testing.T) {
 	t.Parallel()
-	l := newLog(Folder(t.TempDir()), 1<<20, nil)
-	defer l.close()
-	for i := range 200_000 {
-		l.write([]byte("\n"), i%2 == 1)
-	}
-	info, err := os.Stat(l.folder.path(marksFile))
-	if err != nil || info.Size() > 512<<10 {
-		t.Errorf("they take up %d bytes, %v", info.Size(), err)
-	}
-	marks, err := l.folder.Marks(0)
-	if err != nil || len(marks) < 5000 || !marks[1].Stderr || marks[1].Offset != 1 {
-		t.Errorf("%d marks, %v", len(marks), err)
-	}
-}
-
-func TestALogHasAnEnd(t *testing.T) {
-	t.Parallel()
-	l := newLog(Folder(t.TempDir()), 100, nil)
+	l := newLog(Folder(t.TempDir()), 1000, nil)
 	in, err := l.stream(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if _, err := rawfile.WriteAll(in, []byte(strings.Repeat("z", 999)+"\n")); err != nil {
+	var all strings.Builder
+	for i := range 100 {
+		text := strings.Repeat(fmt.Sprintf("%03d\n", i), 250)
+		all.WriteString(text)
+		if _, err := rawfile.WriteAll(in, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		for l.streams[0].read(l) {
@@ -49,9 +40,18 @@ func TestALogHasAnEnd(t *testing.T) {
 	unix.Close(in)
 	l.drain(time.Now().Add(time.Minute))
 	l.close()
-	text, err := os.ReadFile(l.folder.Log())
-	if err != nil || string(text) != strings.Repeat("z", 100)+logCut || l.size != int64(len(text)) {
-		t.Errorf("%d bytes, %v: %q", l.size, err, text)
+	if l.resume.IsZero() || l.out.Size() != int64(all.Len()) {
+		t.Errorf("%d bytes of %d, read on at %s", l.out.Size(), all.Len(), l.resume)
+	}
+	for _, offset := range []int64{0, l.out.Size() - 100} {
+		log, err := tasklog.Open(string(l.folder), offset, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(log)
+		if err := errors.Join(err, log.Close()); err != nil || len(text) < 100 || log.Offset != offset || string(text) != all.String()[offset:offset+int64(len(text))] {
+			t.Errorf("%d bytes from %d, %v", len(text), log.Offset, err)
+		}
 	}
 }
 

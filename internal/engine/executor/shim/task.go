@@ -24,6 +24,7 @@ type task struct {
 	log     *log
 	exit    Exit
 	meter   *meter
+	freezer freezer
 
 	sandbox *runningSandbox // nil for none that can wait
 	kept    bool            // it waits for the next attempt
@@ -35,6 +36,7 @@ type task struct {
 	// Set by other goroutines.
 	grace    atomic.Int64 // of a stop that was asked for, plus one
 	renewals atomic.Int64
+	evicted  atomic.Bool // it is stopped for the space that it takes up
 }
 
 func newTask(l Launch, s *shim) *task {
@@ -50,6 +52,14 @@ func newTask(l Launch, s *shim) *task {
 // stop asks for the end of the command.
 func (t *task) stop(grace time.Duration) { t.grace.Store(int64(grace) + 1) }
 
+// whyStopped is what the record says of a stop that was asked for.
+func (t *task) whyStopped() *bool {
+	if t.evicted.Load() {
+		return &t.exit.Evicted
+	}
+	return &t.exit.Stopped
+}
+
 func (t *task) stopAsked() (grace time.Duration, asked bool) {
 	n := t.grace.Load()
 	return time.Duration(n - 1), n > 0
@@ -58,6 +68,7 @@ func (t *task) stopAsked() (grace time.Duration, asked bool) {
 // neverStarted is the end of an attempt whose command did not run.
 func (t *task) neverStarted(why error) Exit {
 	t.exit.StartFailed, t.exit.Code, t.exit.End = why.Error(), 127, time.Now()
+	t.exit.NoSpace = errors.Is(why, unix.ENOSPC) || errors.Is(why, unix.EDQUOT)
 	return t.exit
 }
 
@@ -68,12 +79,26 @@ func (t *task) execute() Exit {
 	if !t.kept {
 		t.shim.threads.putBack(on)
 	}
-	t.exit.LogBytes = t.log.size
-	if t.exit.StartFailed == "" {
+	t.exit.LogBytes = t.log.out.Size()
+	if t.exit.StartFailed == "" && !t.evicted.Load() {
 		t.collect()
+	}
+	t.noteNoSpace()
+	if t.evicted.Load() {
+		t.discard()
 	}
 	t.exit.StartFailed, t.exit.Refused = t.secrets.Text(t.exit.StartFailed), t.secrets.Text(t.exit.Refused)
 	return t.exit
+}
+
+// noteNoSpace notes that a command has failed by itself while the file system
+// was full: that is the machine's failure.
+func (t *task) noteNoSpace() {
+	e := &t.exit
+	failed := e.StartFailed == "" && (e.Code != 0 || len(e.Missing) > 0)
+	if failed && !t.ending && !e.OOM && !e.OutOfDisk && !e.Stopped && !e.Evicted && !e.TimedOut && t.meter.disk != nil {
+		e.NoSpace = t.meter.disk.wasFull(e.End)
+	}
 }
 
 // thread is where the command is started: that of its sandbox, if one waits.
@@ -99,14 +124,20 @@ func (t *task) collect() {
 
 func (t *task) collecting() error {
 	if _, asked := t.stopAsked(); asked {
-		t.exit.Stopped = true
+		*t.whyStopped() = true
 		return errStopped
 	}
-	if t.launch.Timeout > 0 && time.Since(t.exit.Start) >= t.launch.Timeout {
+	if t.overtime(time.Now()) {
 		t.exit.TimedOut = true
 		return errStopped
 	}
 	return nil
+}
+
+// overtime reports whether an attempt has taken longer than it may. The time in which
+// its command stood still does not count.
+func (t *task) overtime(now time.Time) bool {
+	return t.launch.Timeout > 0 && now.Sub(t.exit.Start)-t.meter.still.length(now) >= t.launch.Timeout
 }
 
 var errStopped = errors.New("it was stopped")
@@ -115,7 +146,7 @@ var errStopped = errors.New("it was stopped")
 func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
-		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
+		*t.whyStopped(), t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
 		if t.sandbox != nil {
 			t.sandbox.leave()
 		}
@@ -185,6 +216,7 @@ func (t *task) follow(on *thread) (*command, error) {
 		t.exit.NotEnforced = append(t.exit.NotEnforced, "cpu")
 	}
 	t.watch(c)
+	t.thaw(c) // the group serves another one
 	t.launch.clear()
 	return c, nil
 }
@@ -224,11 +256,14 @@ func (t *task) beginSandbox(on *thread) (*command, error) {
 
 // watch returns when the command itself has ended, for whatever reason.
 func (t *task) watch(c *command) {
+	defer t.meter.still.watch()()
 	presence := newServerPresence(t.launch.AbandonAfter - t.launch.Grace)
 	every := tick
 	if t.launch.Disk > 0 {
 		every = diskTick
 	}
+	t.shim.watch(t)
+	defer t.shim.unwatch(t)
 	next := time.Now().Add(tick)
 	for soon := time.Now().Add(every); !c.ended(); {
 		t.wait(c, time.Until(soon))
@@ -237,6 +272,7 @@ func (t *task) watch(c *command) {
 			continue
 		}
 		soon = now.Add(every)
+		t.followFreeze(c)
 		if t.launch.Disk > 0 && t.meter.disk.over(now, c.pid) {
 			t.end(c, &t.exit.OutOfDisk, 0)
 		}
@@ -256,8 +292,16 @@ func (t *task) wait(c *command, most time.Duration) {
 	if c.silent {
 		ready[1].Fd = -1
 	}
+	pause := time.Until(t.log.resume)
 	for _, s := range t.log.streams {
-		ready = append(ready, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
+		fd := s.fd
+		if pause > 0 {
+			fd = -1 // which is not looked at
+		}
+		ready = append(ready, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	if pause > 0 {
+		most = min(most, pause)
 	}
 	_, _ = unix.Poll(ready, int(max(0, most.Milliseconds()+1)))
 	for i, s := range t.log.streams {
@@ -273,13 +317,14 @@ func (t *task) wait(c *command, most time.Duration) {
 // look checks what the shim has to poll for: limits, and whether the server is
 // still there.
 func (t *task) look(c *command, now time.Time, p *serverPresence) {
+	t.meter.still.note(now)
 	if grace, asked := t.stopAsked(); asked {
-		t.end(c, &t.exit.Stopped, grace)
+		t.end(c, t.whyStopped(), grace)
 	}
 	if t.shim.shuttingDown() {
 		t.end(c, &t.exit.Preempted, t.launch.Grace)
 	}
-	if t.launch.Timeout > 0 && now.Sub(t.exit.Start) >= t.launch.Timeout {
+	if t.overtime(now) {
 		t.end(c, &t.exit.TimedOut, t.launch.Grace)
 	}
 	if t.launch.AbandonAfter > 0 && p.stayedAway(now, t.renewals.Load()) {

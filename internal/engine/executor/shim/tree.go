@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +16,6 @@ import (
 // what stands around it, which would take everything with it.
 func (l Launch) terminate(pid int) {
 	processes.SignalTree(pid, unix.SIGTERM, l.wrappers())
-	l.signalGroup(unix.SIGTERM, pid)
 }
 
 // wrappers is how many processes stand around the command: bubblewrap and the
@@ -40,21 +38,27 @@ func (l Launch) kill(pid int) {
 		spared = 1
 	}
 	processes.SignalTree(pid, unix.SIGKILL, spared)
-	l.signalGroup(unix.SIGKILL, 0)
 }
 
-// clear ends what a command has left that has ended itself, and waits until it
-// has gone. What a sandbox or a reaper held has gone with it.
+// clear ends what a command has left in its group that has ended itself, and
+// waits until it has gone. What a sandbox held has gone with it; a reaper may
+// have been killed by its own command.
 func (l Launch) clear() {
-	for tries := 0; len(l.group()) > 0 && tries < 500; tries++ {
-		l.signalGroup(unix.SIGKILL, 0)
+	for tries := 0; tries < 500; tries++ {
+		left := l.group()
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
 		_, _ = unix.Poll(nil, min(tries, 10))
 	}
 }
 
-// group lists the processes of a command that only a group holds together.
+// group lists the processes in the group of a command without a sandbox.
 func (l Launch) group() (pids []int) {
-	if l.wrappers() > 0 || !l.Cgroup.Exists() {
+	if l.Sandbox != nil || !l.Cgroup.Exists() {
 		return nil
 	}
 	folder := l.Cgroup.Folder
@@ -69,12 +73,4 @@ func (l Launch) group() (pids []int) {
 		}
 	}
 	return pids
-}
-
-func (l Launch) signalGroup(sig syscall.Signal, except int) {
-	for _, pid := range l.group() {
-		if pid != except {
-			_ = unix.Kill(pid, sig)
-		}
-	}
 }

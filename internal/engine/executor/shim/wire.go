@@ -12,6 +12,9 @@ type Order struct {
 	Renew   []string `json:"renew,omitempty"` // attempts that are still wanted
 	Release string   `json:"release,omitempty"`
 	Leave   bool     `json:"leave,omitempty"` // if nothing runs
+	// Freeze halts all commands until Thaw. A report with Frozen answers it.
+	Freeze bool `json:"freeze,omitempty"`
+	Thaw   bool `json:"thaw,omitempty"`
 	// Prepare makes a sandbox for an attempt to come, which names its ID as
 	// Launch.SandboxID. It goes by itself when none comes soon.
 	Prepare *Launch `json:"prepare,omitempty"`
@@ -22,6 +25,9 @@ type Order struct {
 type Stop struct {
 	ID    string        `json:"id"`
 	Grace time.Duration `json:"grace"`
+	// Evict says that it is ended for the space that it takes up: its files are
+	// removed before its end is reported.
+	Evict bool `json:"evict,omitempty"`
 }
 
 // Report is a message from the shim to its server. One of its fields is set,
@@ -37,6 +43,8 @@ type Report struct {
 	// Gone names a sandbox that has waited and is there no more, though no
 	// attempt has come for it.
 	Gone string `json:"gone,omitempty"`
+	// Frozen says that no command runs any more.
+	Frozen *Frozen `json:"frozen,omitempty"`
 	// Ready says that a server which has just come knows everything now, and
 	// Version which shim it talks to.
 	Ready   bool `json:"ready,omitempty"`
@@ -53,6 +61,18 @@ type Record struct {
 	Stopping bool  `json:"stopping,omitempty"`
 	Exit     *Exit `json:"exit,omitempty"` // once it has ended
 	Lost     bool  `json:"lost,omitempty"` // with the shim that ran it: nobody knows how it ended
+}
+
+// Frozen is what each command takes up that was frozen.
+type Frozen struct {
+	Sizes []Size `json:"sizes,omitempty"`
+}
+
+// Size is what an attempt takes up on the disk.
+type Size struct {
+	ID    string `json:"id"`
+	Bytes int64  `json:"bytes"`
+	Files int64  `json:"files"`
 }
 
 // Sample is what a running attempt uses.

@@ -49,6 +49,8 @@ type attempt struct {
 	unexplained time.Time // since when Slurm has to say something about how its job ended
 	notBegunAt  time.Time // when this server last saw that it had not begun; zero if it never did
 	startedAt   time.Time // as this server saw it
+
+	suspended []executor.Span // when Slurm had suspended its job, as this server saw it
 }
 
 func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Time) *attempt {
@@ -81,6 +83,32 @@ func (a *attempt) times(now time.Time) (start, end time.Time) {
 		end = e
 	}
 	return start, end
+}
+
+// lastAtWork is when an attempt without a record ended: as Slurm says, or when its job
+// was last heard of. What came after is the time that it took to notice.
+func (a *attempt) lastAtWork(now time.Time) time.Time {
+	end := a.heard
+	if a.slurm.ended() && !a.slurm.end.IsZero() {
+		end = a.slurm.end
+	}
+	if end.Before(a.startedAt) || end.After(now) {
+		return now
+	}
+	return end
+}
+
+// noteSuspended notes what Slurm says of an attempt at a moment, since it last said
+// something.
+func (a *attempt) noteSuspended(j slurmJob, now time.Time) {
+	if j.state != "SUSPENDED" {
+		return
+	}
+	if n := len(a.suspended); n > 0 && a.slurm.state == j.state {
+		a.suspended[n-1].To = now
+		return
+	}
+	a.suspended = append(a.suspended, executor.Span{From: now, To: now})
 }
 
 // seenByServer reports whether this server can tell when an attempt began.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -247,5 +248,75 @@ func TestAnOutcomeCannotBeForged(t *testing.T) {
 		if o, err := d.readOutcome(d.a); err == nil {
 			t.Errorf("%s: %+v", name, o)
 		}
+	}
+}
+
+// TestTimeToNoticeALossIsNotWork checks the times of a job that runs for 30 s and of which
+// nobody hears again until Slurm says that it is over.
+func TestTimeToNoticeALossIsNotWork(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		state string
+		end   time.Duration // by Slurm; 0: it does not say
+		want  time.Duration
+	}{
+		"lost with its machine":              {"NODE_FAIL", 0, 30 * time.Second},
+		"killed":                             {"FAILED", 0, 30 * time.Second},
+		"ended by the site":                  {"PREEMPTED", 0, 30 * time.Second},
+		"ended by the site, which says when": {"PREEMPTED", 33 * time.Second, 33 * time.Second},
+	} {
+		d := newDeciding(t)
+		if err := d.a.folder.Claim("f"); err != nil {
+			t.Fatal(err)
+		}
+		start := d.now
+		d.a.missing = time.Time{}
+		for beat := range int64(31) {
+			d.hear(t.Context(), d.a, job.State{Fence: "f", Beats: beat + 1})
+			d.now = d.now.Add(time.Second)
+		}
+		j := slurmJob{id: "7", name: d.a.name, state: tt.state, node: "node7"}
+		if tt.end > 0 {
+			j.end = start.Add(tt.end)
+		}
+		for range 82 {
+			d.weigh([]*attempt{d.a}, map[string][]slurmJob{d.a.name: {j}}, d.now)
+			d.now = d.now.Add(time.Second)
+		}
+		seen := d.seen(d.a)
+		last := seen.SeenAt
+		if seen.Exit != nil {
+			last = seen.Exit.End
+		}
+		if took := last.Sub(start); !seen.Phase.Final() || took != tt.want {
+			t.Errorf("%s: %s after %s", name, seen.Phase, took)
+		}
+		if o, err := d.readOutcome(d.a); err != nil || !o.SeenAt.Equal(seen.SeenAt) {
+			t.Errorf("%s: the next server reads %+v, %v", name, o, err)
+		}
+	}
+}
+
+// TestSuspendedJobIsNotAtWork checks that the time is known in which Slurm has suspended a
+// job, and that the job's own account of its times does not change that.
+func TestSuspendedJobIsNotAtWork(t *testing.T) {
+	t.Parallel()
+	d := newDeciding(t)
+	start := d.now
+	d.hear(t.Context(), d.a, job.State{Fence: "f", Beats: 1})
+	for second := range 50 {
+		state := "RUNNING"
+		if second >= 5 && second <= 45 {
+			state = "SUSPENDED"
+		}
+		d.weigh([]*attempt{d.a}, map[string][]slurmJob{d.a.name: {{id: "7", name: d.a.name, state: state, node: "node7"}}}, d.now)
+		d.now = d.now.Add(time.Second)
+	}
+	claims := shim.Exit{Fence: "f", Start: d.now, End: d.now.Add(10 * time.Second), Suspended: []shim.Span{{From: start, To: d.now}}}
+	d.hear(t.Context(), d.a, job.State{Fence: "f", Beats: 2, Exit: &claims})
+	want := []executor.Span{{From: start.Add(5 * time.Second), To: start.Add(45 * time.Second)}}
+	seen := d.seen(d.a)
+	if !slices.Equal(seen.Suspended, want) || !seen.Exit.End.Equal(d.now) || !seen.Exit.OwnEnd.Equal(start.Add(10*time.Second)) {
+		t.Errorf("%+v, %+v", seen, seen.Exit)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // Driver is an executor.Driver, Watcher, Keeper and Meter.
@@ -101,7 +102,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	case a.about.Fence != s.Fence:
 		return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
 	default:
-		return d.handle(s.Key), nil
+		return d.handle(a), nil
 	}
 	a := newAttempt(d.installation, s, job.Folder(s.Dir), d.config.Now())
 	j, err := d.jobOf(s)
@@ -115,7 +116,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	d.attempts[id] = a
 	d.submitLater(a)
 	signalOn(d.files)
-	return d.handle(s.Key), nil
+	return d.handle(a), nil
 }
 
 func (d *Driver) check(s executor.Spec) error {
@@ -258,8 +259,8 @@ func (d *Driver) notEnforced() []string {
 	return []string{"cpu", "network", "isolation"}
 }
 
-func (d *Driver) handle(k executor.Key) executor.Handle {
-	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
+func (d *Driver) handle(a *attempt) executor.Handle {
+	return executor.Handle{Driver: Name, Key: a.about.Key, Fence: a.about.Fence, ID: a.about.Key.Folder()}
 }
 
 // Snapshot lists what was submitted and not released, by whichever server on
@@ -279,8 +280,11 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 
 func (d *Driver) seen(a *attempt) executor.Status {
 	s := executor.Status{
-		Handle: d.handle(a.about.Key), Fence: a.about.Fence,
-		Phase: a.phase, Reason: a.reason, Detail: a.detail, Host: a.node, Exit: a.exit, At: a.at, Job: a.receipt,
+		Handle: d.handle(a),
+		Phase:  a.phase, Reason: a.reason, Detail: a.detail, Host: a.node, Exit: a.exit, At: a.at, SeenAt: a.heard, Suspended: slices.Clone(a.suspended), Job: a.receipt,
+	}
+	if a.exit != nil {
+		s.Suspended = a.exit.Suspended
 	}
 	switch {
 	case a.receipt == "":
@@ -312,7 +316,7 @@ func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) (err error
 	defer d.mu.Unlock()
 	now := d.config.Now()
 	for _, h := range handles {
-		a := d.attempts[h.Key.Folder()]
+		a := d.known(h)
 		if a == nil || a.phase.Final() || a.about.Away == 0 || now.Sub(a.renewed) < a.about.Away/6 {
 			continue
 		}
@@ -325,22 +329,22 @@ func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) (err error
 }
 
 // Logs reads the log as far as it is written. What has a log runs.
-func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
 	a := d.find(h)
 	if a == nil {
-		return nil, unknown(h)
+		return executor.Log{}, unknown(h)
 	}
 	if !d.begun(a) {
 		d.lookAtFile(ctx, a)
 	}
-	return folder.OpenLog(shim.Folder(a.folder).Log(), offset)
+	return tasklog.Open(string(a.folder), offset, d.hasEnded(a))
 }
 
 // Usage is the job's last sample.
 func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.attempts[h.Key.Folder()]
+	a := d.known(h)
 	switch {
 	case a == nil:
 		return executor.Usage{}, unknown(h)
@@ -356,7 +360,7 @@ func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]ex
 	if a == nil {
 		return nil, unknown(h)
 	}
-	return shim.Folder(a.folder).Marks(offset)
+	return tasklog.Marks(string(a.folder), offset)
 }
 
 // Release removes an attempt and its folder.
@@ -388,13 +392,28 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 func (d *Driver) find(h executor.Handle) *attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.attempts[h.Key.Folder()]
+	return d.known(h)
+}
+
+// known returns the attempt of a handle, or nil. The lock is held.
+func (d *Driver) known(h executor.Handle) *attempt {
+	if a := d.attempts[h.Key.Folder()]; a != nil && a.about.Fence == h.Fence {
+		return a
+	}
+	return nil
 }
 
 func (d *Driver) begun(a *attempt) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return a.phase != executor.Pending
+}
+
+// hasEnded reports whether an attempt runs no more.
+func (d *Driver) hasEnded(a *attempt) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return a.phase.Final()
 }
 
 func unknown(h executor.Handle) error { return fault.NotFound("there is no attempt %s", h.ID) }

@@ -153,8 +153,8 @@ func (d *Driver) running(a *attempt) executor.Reason {
 
 // record ends an attempt by its job's own word, but for when that was.
 func (d *Driver) record(a *attempt, e *executor.Exit, now time.Time) {
-	exit := *e
-	exit.Start, exit.End = a.times(now)
+	exit := e.Observed(a.times(now))
+	exit.Suspended = a.suspended
 	if exit.Preempted && endings[a.slurm.state] == executor.TimedOut {
 		exit.Preempted, exit.TimedOut = false, true
 	}
@@ -187,9 +187,9 @@ func (d *Driver) conclude(a *attempt, p executor.Phase, r executor.Reason, detai
 // exitOf is a record where the job left none, of what Slurm brought about.
 func (d *Driver) exitOf(a *attempt, r executor.Reason, detail string) *executor.Exit {
 	now := d.config.Now()
-	e := &executor.Exit{Fence: a.about.Fence, Code: 143, Start: now, End: now, NotEnforced: d.notEnforced()}
+	e := &executor.Exit{Fence: a.about.Fence, Code: 143, Start: now, End: now, NotEnforced: d.notEnforced(), Suspended: a.suspended}
 	if !a.startedAt.IsZero() {
-		e.Start = a.startedAt
+		e.Start, e.End = a.startedAt, a.lastAtWork(now)
 	}
 	switch r {
 	case executor.OutOfMemory:

@@ -74,7 +74,7 @@ func TestALogThatIsSomethingElseIsEmpty(t *testing.T) {
 		if err := put(filepath.Join(string(d.a.folder), "log")); err != nil {
 			t.Fatal(err)
 		}
-		r, err := d.Logs(t.Context(), d.handle(d.a.about.Key), 0)
+		r, err := d.Logs(t.Context(), d.handle(d.a), 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -105,7 +105,7 @@ func TestALinkThatATaskPlantsIsNotWrittenThrough(t *testing.T) {
 	}
 	d.handedOver(d.a, "7")
 	d.weigh([]*attempt{d.a}, map[string][]slurmJob{d.a.name: {{id: "7", name: d.a.name, state: "PENDING", reason: "BadConstraints"}}}, d.now)
-	if err := errors.Join(d.Stop(t.Context(), d.handle(d.a.about.Key), 0), d.a.folder.WriteState(job.State{})); err != nil {
+	if err := errors.Join(d.Stop(t.Context(), d.handle(d.a), 0), d.a.folder.WriteState(job.State{})); err != nil {
 		t.Error(err)
 	}
 	d.conclude(d.a, executor.Ended, executor.Cancelled, "")

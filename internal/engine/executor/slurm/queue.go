@@ -192,6 +192,7 @@ var never = []string{"BadConstraints", "Partition", "InvalidAccount", "InvalidQO
 
 // listed takes in a job that Slurm has in memory.
 func (d *Driver) listed(a *attempt, j slurmJob) {
+	a.noteSuspended(j, d.config.Now())
 	a.slurm, a.receipt = j, j.id
 	if j.node != "" && !strings.ContainsAny(j.node, "[,") {
 		a.node = j.node

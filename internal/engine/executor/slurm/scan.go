@@ -82,7 +82,7 @@ func (d *Driver) adopt(id string) {
 		a.stuck = info.ModTime()
 	}
 	if o, err := d.readOutcome(a); err == nil {
-		a.phase, a.reason, a.detail, a.node, a.exit, a.at, a.recorded = o.Phase, o.Reason, o.Detail, o.Node, o.Exit, o.At, o.Recorded
+		a.phase, a.reason, a.detail, a.node, a.exit, a.at, a.heard, a.recorded = o.Phase, o.Reason, o.Detail, o.Node, o.Exit, o.At, o.SeenAt, o.Recorded
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		d.config.Log.Error("cannot read how an attempt ended, and asks Slurm again", slog.String("attempt", id), slog.Any("error", err))
 	}
@@ -127,6 +127,7 @@ type outcome struct {
 	Exit     *executor.Exit  `json:"exit,omitempty"`
 	Recorded bool            `json:"recorded,omitempty"`
 	At       time.Time       `json:"at"`
+	SeenAt   time.Time       `json:"seenAt,omitzero"`
 }
 
 // The server's own files in an attempt's folder.
@@ -145,7 +146,7 @@ func (d *Driver) readOutcome(a *attempt) (o outcome, err error) {
 }
 
 func (d *Driver) writeOutcome(a *attempt) error {
-	sealed, err := d.sealer.seal(outcomeName(a), outcome{a.phase, a.reason, a.detail, a.node, a.exit, a.recorded, a.at})
+	sealed, err := d.sealer.seal(outcomeName(a), outcome{a.phase, a.reason, a.detail, a.node, a.exit, a.recorded, a.at, a.heard})
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func TestAnAttemptIsRenewedOftenEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
 	d := newDeciding(t)
 	d.a.about.Away = time.Minute
-	h := d.handle(d.a.about.Key)
+	h := d.handle(d.a)
 	renewals := func() int64 {
 		if err := d.Renew(t.Context(), h, executor.Handle{Key: executor.Key{Run: "run_none"}}); err != nil {
 			t.Fatal(err)
@@ -266,7 +266,7 @@ func TestAnAttemptIsRenewedOftenEnoughAndNoMore(t *testing.T) {
 func TestReleasing(t *testing.T) {
 	t.Parallel()
 	d := newDeciding(t)
-	h := d.handle(d.a.about.Key)
+	h := d.handle(d.a)
 	if err := d.Release(t.Context(), h); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("while it waits: %v", err)
 	}

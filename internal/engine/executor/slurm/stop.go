@@ -18,7 +18,7 @@ const (
 func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.attempts[h.Key.Folder()]
+	a := d.known(h)
 	if a == nil || a.phase.Final() {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 func TestWhatSlurmIsToldOfAStop(t *testing.T) {
 	t.Parallel()
 	d := newDeciding(t)
-	h := d.handle(d.a.about.Key)
+	h := d.handle(d.a)
 	told := func() (words string) {
 		for _, options := range d.stopsDue(d.a) {
 			words += "[" + strings.Join(options, " ") + "]"

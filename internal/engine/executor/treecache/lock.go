@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // errBusy says that somebody else has the lock.
@@ -40,14 +43,21 @@ func (c *Cache) lock(hex string, how int) (*os.File, error) {
 func (c *Cache) lockShared(hex string) (*os.File, error)    { return c.lock(hex, unix.LOCK_SH) }
 func (c *Cache) lockExclusive(hex string) (*os.File, error) { return c.lock(hex, unix.LOCK_EX) }
 
-// waitExclusive holds the lock alone, once everybody else has let go of it.
-func (c *Cache) waitExclusive(ctx context.Context, hex string) (*os.File, error) {
+// waitExclusive holds a lock alone, once everybody else has let go of it. It returns
+// no lock when a tree is there, which makes waiting, and making it, unnecessary.
+func (c *Cache) waitExclusive(ctx context.Context, name, hex string) (*os.File, error) {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		file, err := c.lockExclusive(hex)
+		file, err := c.lockExclusive(name)
+		if err == nil && c.isHere(hex) {
+			return nil, file.Close()
+		}
 		if !errors.Is(err, errBusy) {
 			return file, err
+		}
+		if c.isHere(hex) {
+			return nil, nil
 		}
 		select {
 		case <-look.C:
@@ -65,16 +75,18 @@ type flight struct {
 	stop    context.CancelFunc
 }
 
-// Share does something that others may be doing already. It goes on while
-// anybody waits for it, whoever came first.
-func (c *Cache) Share(ctx context.Context, hex string, do func(context.Context) error) error {
-	c.mu.Lock()
-	f := c.flights[hex]
+// Share does something that others may be doing already. It goes on while anybody
+// waits for it, whoever came first. Who has to begin it waits for a turn of their
+// team; who joins needs none.
+func (c *Cache) Share(ctx context.Context, team ids.Team, name string, do func(context.Context) error) error {
+	f := c.joinFlight(name)
 	if f == nil {
-		f = c.startFlight(ctx, hex, do)
+		giveBack, err := c.turns.Take(ctx, team)
+		if err != nil {
+			return err
+		}
+		f = c.startFlight(ctx, name, do, giveBack)
 	}
-	f.waiting++
-	c.mu.Unlock()
 	select {
 	case <-f.done:
 		return f.err
@@ -83,8 +95,8 @@ func (c *Cache) Share(ctx context.Context, hex string, do func(context.Context) 
 	c.mu.Lock()
 	f.waiting--
 	last := f.waiting == 0
-	if last && c.flights[hex] == f {
-		delete(c.flights, hex) // nobody joins what is being stopped
+	if last && c.flights[name] == f {
+		delete(c.flights, name) // nobody joins what is being stopped
 	}
 	c.mu.Unlock()
 	if last {
@@ -94,19 +106,39 @@ func (c *Cache) Share(ctx context.Context, hex string, do func(context.Context) 
 	return ctx.Err()
 }
 
-// startFlight starts a flight. The lock is held.
-func (c *Cache) startFlight(ctx context.Context, hex string, do func(context.Context) error) *flight {
+// joinFlight waits with the others for a flight that is under way; nil if there is none.
+func (c *Cache) joinFlight(name string) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.flights[name]
+	if f != nil {
+		f.waiting++
+	}
+	return f
+}
+
+// startFlight starts a flight, or joins one that another has started meanwhile. The turn
+// is given back at its end.
+func (c *Cache) startFlight(ctx context.Context, name string, do func(context.Context) error, giveBack func()) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.flights[name]; f != nil {
+		f.waiting++
+		giveBack()
+		return f
+	}
 	wide, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Time)
-	f := &flight{done: make(chan struct{}), stop: stop}
-	c.flights[hex] = f
+	f := &flight{done: make(chan struct{}), stop: stop, waiting: 1}
+	c.flights[name] = f
 	go func() {
 		defer close(f.done)
+		defer giveBack()
 		defer stop()
-		f.err = do(wide)
+		f.err = panics.Catch(func() error { return do(wide) })
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.flights[hex] == f {
-			delete(c.flights, hex)
+		if c.flights[name] == f {
+			delete(c.flights, name)
 		}
 	}()
 	return f

@@ -6,6 +6,8 @@ package treecache
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -17,7 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
+	"github.com/millrace/millrace/internal/turns"
 )
 
 // Config says where trees are and how much of them is kept.
@@ -26,17 +30,18 @@ type Config struct {
 	// InUse lists the folders inside trees that tasks see, whoever started them.
 	// A task that outlives its server is found there.
 	InUse    func() ([]string, error)
-	MaxTotal int64         // bytes of all trees
-	AtOnce   int           // trees that are made at the same time
-	Time     time.Duration // for making one
-	Log      *slog.Logger
-	Now      func() time.Time
+	MaxTotal int64 // bytes of all trees
+	// Trees that are made at the same time, in all and for one team.
+	AtOnce, TeamAtOnce int
+	Time               time.Duration // for making one
+	Log                *slog.Logger
+	Now                func() time.Time
 }
 
 // Cache is a cache of trees. All methods may be called at the same time.
 type Cache struct {
 	Config
-	making chan struct{} // one for each tree that is being made
+	turns *turns.Turns[ids.Team] // of those who make trees
 
 	mu      sync.Mutex
 	flights map[string]*flight
@@ -60,7 +65,7 @@ func Open(c Config) (*Cache, error) {
 			return nil, err
 		}
 	}
-	return &Cache{Config: c, making: make(chan struct{}, c.AtOnce), flights: map[string]*flight{}}, nil
+	return &Cache{Config: c, turns: turns.New[ids.Team](c.AtOnce, c.TeamAtOnce), flights: map[string]*flight{}}, nil
 }
 
 // Dir is where a tree is, once it is there.
@@ -84,20 +89,35 @@ type size struct {
 	Bytes int64 `json:"bytes"`
 }
 
+// Wanted is a tree that somebody asks for.
+type Wanted struct {
+	Team ids.Team // whose turn it is to make it
+	Hex  string   // the name of the tree
+	// From is where its bytes come from. Several who make it from the same place make
+	// it once; a place that is slow, or fails, holds up nobody who has it from another.
+	From string
+}
+
+// making names the work of making the tree.
+func (w Wanted) making() string {
+	sum := sha256.Sum256([]byte(w.From))
+	return w.Hex + "-" + hex.EncodeToString(sum[:8])
+}
+
 // Hold keeps a tree, and reads what is known of it. What is not here is made by
 // fill first, into a folder that it finds empty; fill returns what is to be known
 // of the tree, with its `bytes`. The tree stays until release is called, and as
 // long as InUse names a folder in it.
-func (c *Cache) Hold(ctx context.Context, hex string, known any, fill func(ctx context.Context, dir string) (meta any, err error)) (release func(), err error) {
+func (c *Cache) Hold(ctx context.Context, w Wanted, known any, fill func(ctx context.Context, dir string) (meta any, err error)) (release func(), err error) {
 	for {
-		release, err := c.hold(hex, known)
+		release, err := c.hold(w.Hex, known)
 		if err == nil {
 			return release, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBusy) {
 			return nil, err
 		}
-		if err := c.Share(ctx, hex, func(ctx context.Context) error { return c.create(ctx, hex, fill) }); err != nil {
+		if err := c.Share(ctx, w.Team, w.making(), func(ctx context.Context) error { return c.create(ctx, w, fill) }); err != nil {
 			return nil, err
 		}
 	}
@@ -122,22 +142,13 @@ func (c *Cache) hold(hex string, known any) (release func(), err error) {
 
 // create fills a folder beside the tree's place, and then puts it there whole: a
 // process that is killed leaves nothing that could be taken for a tree.
-func (c *Cache) create(ctx context.Context, hex string, fill func(ctx context.Context, dir string) (any, error)) error {
-	select {
-	case c.making <- struct{}{}:
-		defer func() { <-c.making }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	lock, err := c.waitExclusive(ctx, hex)
-	if err != nil {
-		return err
+func (c *Cache) create(ctx context.Context, w Wanted, fill func(ctx context.Context, dir string) (any, error)) error {
+	lock, err := c.waitExclusive(ctx, w.making(), w.Hex)
+	if err != nil || lock == nil {
+		return err // without a lock: another was faster
 	}
 	defer lock.Close()
-	if c.Meta(hex, new(size)) == nil {
-		return nil // another process was faster
-	}
-	dir := c.Dir(newPrefix + hex)
+	dir := c.Dir(newPrefix + w.making())
 	if err := errors.Join(folder.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
 	}
@@ -145,17 +156,38 @@ func (c *Cache) create(ctx context.Context, hex string, fill func(ctx context.Co
 	if err == nil {
 		err = writeMeta(dir, meta)
 	}
-	if err == nil { // in its place is nothing, or what somebody has spoilt
-		err = errors.Join(folder.RemoveAll(c.Dir(hex)), os.Rename(dir, c.Dir(hex)))
+	if err == nil {
+		err = c.place(ctx, dir, w.Hex)
 	}
 	if err != nil {
 		return errors.Join(err, folder.RemoveAll(dir))
+	}
+	return nil
+}
+
+// place puts a folder where its tree belongs, unless the tree is there by now, and makes
+// room: the tree itself is locked, and stays.
+func (c *Cache) place(ctx context.Context, dir, hex string) error {
+	lock, err := c.waitExclusive(ctx, hex, hex)
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return folder.RemoveAll(dir)
+	}
+	defer lock.Close()
+	// In its place is nothing, or what somebody has spoilt.
+	if err := errors.Join(folder.RemoveAll(c.Dir(hex)), os.Rename(dir, c.Dir(hex))); err != nil {
+		return err
 	}
 	if err := c.Clean(); err != nil {
 		c.Log.Error("cannot remove folders that nobody uses", slog.Any("error", err))
 	}
 	return nil
 }
+
+// isHere reports whether a tree is there, whole.
+func (c *Cache) isHere(hex string) bool { return c.Meta(hex, new(size)) == nil }
 
 func writeMeta(dir string, meta any) error {
 	text, err := json.Marshal(meta)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -29,7 +30,7 @@ func open(t *testing.T, dir string, maxTotal int64) *fixture {
 	t.Helper()
 	f := &fixture{now: time.Unix(1_700_000_000, 0)}
 	c, err := Open(Config{
-		Folder: dir, MaxTotal: maxTotal, AtOnce: 2, Time: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Folder: dir, MaxTotal: maxTotal, AtOnce: 2, TeamAtOnce: 2, Time: time.Hour, Log: slog.New(slog.DiscardHandler),
 		InUse: func() ([]string, error) { return f.inUse, nil },
 		Now:   func() time.Time { return f.now },
 	})
@@ -67,7 +68,7 @@ func (f *fixture) keep(t *testing.T, hex, text string) {
 func (f *fixture) held(t *testing.T, hex, text string) (release func()) {
 	t.Helper()
 	var known meta
-	release, err := f.Hold(t.Context(), hex, &known, f.fill(text))
+	release, err := f.Hold(t.Context(), Wanted{Hex: hex}, &known, f.fill(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +105,38 @@ func TestATreeIsMadeOnce(t *testing.T) {
 	all.Wait()
 	if n := processes[0].filled.Load() + processes[1].filled.Load(); n != 1 {
 		t.Errorf("made %d times", n)
+	}
+}
+
+// A slow place that a tree could come from keeps nobody from making it from another,
+// also when the tree is used by the time the slow one is done.
+func TestTreeIsMadeFromTheFasterOfTwoPlaces(t *testing.T) {
+	t.Parallel()
+	f := open(t, t.TempDir(), 1000)
+	began, goOn, slow := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		release, err := f.Hold(t.Context(), Wanted{Team: "team_1", Hex: "aa", From: "slow"}, new(meta), func(ctx context.Context, dir string) (any, error) {
+			close(began)
+			<-goOn
+			return f.fill("text")(ctx, dir)
+		})
+		if err == nil {
+			release()
+		}
+		slow <- err
+	}()
+	<-began
+	release, err := f.Hold(t.Context(), Wanted{Team: "team_2", Hex: "aa", From: "fast"}, new(meta), f.fill("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	if err := <-slow; err != nil {
+		t.Error(err)
+	}
+	release()
+	if f.there(t) != "aa" {
+		t.Errorf("%q", f.there(t))
 	}
 }
 
@@ -220,7 +253,7 @@ func TestATreeThatCannotBeMade(t *testing.T) {
 		},
 		"it cannot be described": func(context.Context, string) (any, error) { return make(chan int), nil },
 	} {
-		release, err := f.Hold(t.Context(), "aa", new(meta), fill)
+		release, err := f.Hold(t.Context(), Wanted{Hex: "aa"}, new(meta), fill)
 		if err == nil || release != nil || f.there(t) != "" {
 			t.Errorf("%s: %v, %q", name, err, f.there(t))
 		}
@@ -247,13 +280,13 @@ func TestWorkGoesOnWhileAnybodyWaits(t *testing.T) {
 	}
 	first, leave := context.WithCancel(t.Context())
 	gone := make(chan error)
-	go func() { gone <- f.Share(first, "aa", do) }()
+	go func() { gone <- f.Share(first, "team_1", "aa", do) }()
 	<-started
 	second := make(chan error)
 	joined, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		second <- f.Share(joined, "aa", func(context.Context) error { return errors.New("a second one was begun") })
+		second <- f.Share(joined, "team_1", "aa", func(context.Context) error { return errors.New("a second one was begun") })
 	}()
 	waittest.Until(func() bool {
 		f.mu.Lock()
@@ -271,7 +304,7 @@ func TestWorkGoesOnWhileAnybodyWaits(t *testing.T) {
 	// The last who leaves ends it, and is not back before it has ended.
 	ended := false
 	alone, stop := context.WithCancel(t.Context())
-	err := f.Share(alone, "bb", func(ctx context.Context) error {
+	err := f.Share(alone, "team_1", "bb", func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
 		ended = true
@@ -293,7 +326,7 @@ func TestMakingATreeTakesNoLongerThanItMay(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if _, err := f.Hold(t.Context(), "aa", new(meta), endless); !errors.Is(err, context.DeadlineExceeded) || f.there(t) != "" {
+	if _, err := f.Hold(t.Context(), Wanted{Hex: "aa"}, new(meta), endless); !errors.Is(err, context.DeadlineExceeded) || f.there(t) != "" {
 		t.Errorf("%v, %q", err, f.there(t))
 	}
 }
@@ -319,4 +352,19 @@ func TestWhatIsKnownOfNoTree(t *testing.T) {
 	if err := f.Meta("aa", new(meta)); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// A panic while a tree is made is the error of those who wait for it. It gives its turn
+// and its lock back, so that the next one makes the tree.
+func TestPanicIsAnErrorOfMakingATree(t *testing.T) {
+	t.Parallel()
+	f := open(t, t.TempDir(), 1<<20)
+	for range f.AtOnce + 1 {
+		var known meta
+		_, err := f.Hold(t.Context(), Wanted{Hex: "a"}, &known, func(context.Context, string) (any, error) { panic("out of order") })
+		if !panics.Is(err) {
+			t.Fatal(err)
+		}
+	}
+	f.held(t, "a", "text")()
 }

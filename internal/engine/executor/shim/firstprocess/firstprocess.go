@@ -1,6 +1,7 @@
 package firstprocess
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +19,15 @@ import (
 // environment, waits for whatever the command leaves behind, and ends as the
 // command did, which ends everything else in the sandbox. One that finds no
 // order waits for some; see serveOrders.
-func Run() int {
+func Run(limits Limits) int {
 	// The command runs as the same user. It must not trace this process, nor
 	// find its descriptors below /proc.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it
 	rawfile.KeepDescriptors()
-	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
+	if errors.Join(lower(unix.RLIMIT_NPROC, MaxProcesses), limits.Set()) != nil {
+		return badArguments
+	}
 	ignoreSignals()
 	order, err := rawfile.ReadDescriptor(OrderFD)
 	if err != nil {

@@ -33,7 +33,7 @@ type Job struct {
 // Control is what the server wants of a job.
 type Control struct {
 	Renewals int64         `json:"renewals"`          // counts
-	Until    time.Time     `json:"until,omitzero"`    // a job that begins later does nothing
+	Until    time.Time     `json:"until,omitzero"`    // a job that begins later does nothing, unless it is renewed
 	Stop     bool          `json:"stop,omitempty"`    // it is to end
 	Grace    time.Duration `json:"grace,omitempty"`   // between TERM and KILL
 	Secrets  []byte        `json:"secrets,omitempty"` // for State.Key

@@ -39,7 +39,10 @@ const (
 	// listenEvery is how often a job looks what the server wants. A signal comes
 	// sooner, where the cluster can send one.
 	listenEvery = 2 * time.Second
-	// askEvery is how often it looks for its secrets.
+	// clockError is how far the clock of this machine may be behind the server's without
+	// being suspicious.
+	clockError = time.Minute
+	// askEvery is how often it looks for what it needs to begin.
 	askEvery = 100 * time.Millisecond
 	// deliverFor is how long it tries to write down how the command ended, which
 	// is all that the server believes.
@@ -154,14 +157,8 @@ var (
 
 // prepare makes a launch what it has to be on this machine.
 func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
-	c, err := r.folder.Control()
-	switch {
-	case err != nil:
+	if err := r.awaitServer(); err != nil {
 		return err
-	case c.Stop:
-		return errStopped
-	case !c.Until.IsZero() && time.Now().After(c.Until):
-		return errLate
 	}
 	for _, name := range r.job.Inherit {
 		if value, ok := os.LookupEnv(name); ok {
@@ -171,11 +168,56 @@ func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 	if err := r.askSecrets(l); err != nil {
 		return err
 	}
+	var err error
 	if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
 		return err
 	}
 	p.Reap(l)
 	return r.say(func(s *State) { s.Key = nil })
+}
+
+// awaitServer returns when a server is certain to want the job. The server has written
+// until when it does, by its own clock. Where that is past by the clock of this machine, or
+// further off than it can be, only a renewal can tell.
+func (r *runner) awaitServer() error {
+	away, first := r.job.Launch.AbandonAfter, int64(-1)
+	_, err := r.follow(away/3, func(c Control) bool { // servers renew after a sixth of it
+		if first < 0 {
+			first = c.Renewals
+		}
+		left := time.Until(c.Until)
+		return c.Until.IsZero() || left > 0 && left <= away+clockError || c.Renewals != first
+	})
+	return err
+}
+
+// follow reads what the server wants until enough reports that this will do. Where it has
+// seen no renewal for as long as patience, nobody wants the job any more.
+func (r *runner) follow(patience time.Duration, enough func(Control) bool) (Control, error) {
+	for seen, since := int64(-1), time.Now(); ; {
+		c, err := r.folder.Control()
+		if c.Renewals != seen {
+			seen, since = c.Renewals, time.Now()
+		}
+		switch {
+		case err != nil:
+			return c, err
+		case c.Stop:
+			return c, errStopped
+		case enough(c):
+			return c, nil
+		case !c.Until.IsZero() && time.Since(since) >= patience:
+			return c, errLate
+		}
+		select {
+		case s := <-r.signals:
+			if s == unix.SIGUSR1 {
+				return c, errStopped
+			}
+			return c, errors.New("the machine ended the job before it began")
+		case <-time.After(askEvery):
+		}
+	}
 }
 
 // askSecrets waits for what the server has sealed for this job alone. While no
@@ -191,29 +233,13 @@ func (r *runner) askSecrets(l *shim.Launch) error {
 	if err := r.say(func(s *State) { s.Key = key.PublicKey().Bytes() }); err != nil {
 		return err
 	}
-	for {
-		c, err := r.folder.Control()
-		switch {
-		case err != nil:
-			return err
-		case c.Stop:
-			return errStopped
-		case !c.Until.IsZero() && time.Now().After(c.Until):
-			return errLate
-		case len(c.Secrets) > 0:
-			s, err := key.open(l.Fence, c.Secrets)
-			l.Env, l.Secrets = append(l.Env, s.Env...), s.Values
-			return err
-		}
-		select {
-		case s := <-r.signals:
-			if s == unix.SIGUSR1 {
-				return errStopped
-			}
-			return errors.New("the machine ended the job before its secrets came")
-		case <-time.After(askEvery):
-		}
+	c, err := r.follow(l.AbandonAfter, func(c Control) bool { return len(c.Secrets) > 0 })
+	if err != nil {
+		return err
 	}
+	s, err := key.open(l.Fence, c.Secrets)
+	l.Env, l.Secrets = append(l.Env, s.Env...), s.Values
+	return err
 }
 
 // listen heeds the server and the cluster while the command runs.

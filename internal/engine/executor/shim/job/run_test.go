@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // claimed is a job that has begun on its machine.
@@ -58,6 +60,43 @@ func TestWhatAJobFindsWhenItBegins(t *testing.T) {
 	}
 	if err := r.prepare(&r.job.Launch, shim.Small("/shim")); err == nil {
 		t.Error("a control file that cannot be read is obeyed")
+	}
+}
+
+// The clock of the machine says that a job comes too late, or sooner than it can: then
+// only a renewal tells whether a server wants it still.
+func TestAJobBeginsWhileAServerRenewsIt(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"the machine is ahead": -time.Hour, "the machine is behind": time.Hour} {
+		for renewed, want := range map[bool]error{true: nil, false: errLate} {
+			t.Run(fmt.Sprintf("%s, renewed %t", name, renewed), func(t *testing.T) {
+				t.Parallel()
+				c := Control{Renewals: 7, Until: time.Now().Add(off)}
+				j := Job{Launch: shim.Launch{Argv: []string{"sh"}, Env: []string{"PATH=/bin"}, AbandonAfter: time.Millisecond}}
+				if renewed {
+					j.Launch.AbandonAfter = 10 * time.Minute
+				}
+				r := claimed(t, j, c)
+				began := make(chan error, 1)
+				go func() {
+					launch := r.job.Launch
+					began <- r.prepare(&launch, shim.Small("/shim"))
+				}()
+				if !waittest.Until(func() bool {
+					if c.Renewals++; renewed {
+						if err := r.folder.WriteControl(c); err != nil {
+							t.Error(err)
+						}
+					}
+					return len(began) > 0
+				}) {
+					t.Fatal("it waits for ever")
+				}
+				if err := <-began; !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			})
+		}
 	}
 }
 

@@ -16,41 +16,105 @@ import (
 // SignalTree sends a signal to a process and everything below it, but to the
 // first spared levels.
 func SignalTree(pid int, sig syscall.Signal, spared int) {
+	for _, pid := range Below(pid, spared) {
+		_ = unix.Kill(pid, sig)
+	}
+}
+
+// Below are a process and everything below it, without the first spared levels.
+func Below(pid, spared int) (all []int) {
 	for depth, level := 0, []int{pid}; len(level) > 0; depth++ {
 		var next []int
 		for _, pid := range level {
 			next = append(next, Children(pid)...)
-			if depth >= spared {
-				_ = unix.Kill(pid, sig)
-			}
+		}
+		if depth >= spared {
+			all = append(all, level...)
 		}
 		level = next
 	}
+	return all
+}
+
+// Stopped reports whether no thread of a process runs until the process is told to go
+// on. A process that is gone may have left others, so it counts as running.
+func Stopped(pid int) bool {
+	threads, err := os.ReadDir(Folder(pid) + "/task")
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		folder := Folder(pid) + "/task/" + thread.Name()
+		if s := state(folder); !stopped(s) && (s != 'D' || !inVfork(pid, folder)) {
+			return false
+		}
+	}
+	return true
+}
+
+// stopped reports whether a thread in a state runs no more until it is told to.
+func stopped(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
+
+// state is the state of a process or thread by its folder; 0 if that cannot be read.
+func state(folder string) byte {
+	text, err := rawfile.Read(folder + "/stat")
+	// The name, in parentheses, may hold anything.
+	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+	if err != nil || rest == "" {
+		return 0
+	}
+	return rest[0]
+}
+
+// inVfork reports whether a thread that the kernel does not interrupt waits in vfork
+// for a child that is stopped. The kernel shows such a thread like one that waits for a
+// disk, and stops it only once the child has called execve; so neither of them goes on.
+// Shells, Python and posix_spawn start programs like this. The child has the memory of
+// its parent until then.
+func inVfork(pid int, thread string) bool {
+	own := memory(pid)
+	for _, child := range childrenOf(thread) {
+		if own != "" && memory(child) == own && stopped(state(Folder(child))) {
+			return true
+		}
+	}
+	return false
+}
+
+// memory is all that the kernel tells of the memory of a process; empty if it has none.
+func memory(pid int) string {
+	text, _ := rawfile.Read(Folder(pid) + "/status")
+	var lines strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "Vm") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
 }
 
 // Tree is a process and all below it.
-func Tree(pid int) []int {
-	all := []int{pid}
-	for i := 0; i < len(all); i++ {
-		all = append(all, Children(all[i])...)
-	}
-	return all
-}
+func Tree(pid int) []int { return Below(pid, 0) }
 
 // Folder is where the kernel shows a process.
 func Folder(pid int) string { return "/proc/" + strconv.Itoa(pid) }
 
 // Children are the direct children of a process.
-func Children(pid int) []int {
+func Children(pid int) (pids []int) {
 	tasks := Folder(pid) + "/task"
 	threads, _ := os.ReadDir(tasks)
-	var pids []int
 	for _, thread := range threads {
-		text, _ := rawfile.Read(tasks + "/" + thread.Name() + "/children")
-		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
+		pids = append(pids, childrenOf(tasks+"/"+thread.Name())...)
+	}
+	return pids
+}
+
+// childrenOf are the children of a thread by its folder.
+func childrenOf(thread string) (pids []int) {
+	text, _ := rawfile.Read(thread + "/children")
+	for _, field := range strings.Fields(string(text)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, child)
 		}
 	}
 	return pids

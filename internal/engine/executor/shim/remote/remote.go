@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // Task is what is to be done. Paths are the machine's own.
@@ -88,7 +89,7 @@ const (
 	retryMost   = 5 * time.Second
 )
 
-func marksOf(list []shim.LogMark) json.RawMessage {
+func marksOf(list []tasklog.Mark) json.RawMessage {
 	marks := make([]Mark, len(list))
 	for i, m := range list {
 		marks[i] = Mark{m.Offset, m.At.UnixMilli(), m.Stderr}

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
-	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // Main does what the arguments ask for, and returns the status to exit with.
@@ -52,7 +52,8 @@ type runner struct {
 	mu        sync.Mutex
 	state     State
 	running   bool
-	logged    int64 // bytes of the log that a server has
+	logged    int64 // how far a server has the log
+	over      bool  // the command has ended, and its log is complete
 	alone     *shim.Alone
 	told      attempts.Answer    // the last
 	unwanted  context.CancelFunc // ends staging
@@ -251,6 +252,9 @@ func (r *runner) deliver(e shim.Exit) error {
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
 	err = again(ctx, func() error {
 		for r.logged < e.LogBytes {
 			before := r.logged
@@ -272,17 +276,17 @@ func (r *runner) deliver(e shim.Exit) error {
 
 // logPiece is the next piece of the log, or nil.
 func (r *runner) logPiece() *attempts.Log {
-	f, err := outputs.Open(r.task.Launch.Folder, filepath.Base(shim.Folder(r.task.Launch.Folder).Log()))
+	log, err := tasklog.Open(r.task.Launch.Folder, r.logged, r.over)
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
+	defer log.Close()
 	text := make([]byte, attempts.MaxLog)
-	n, _ := f.ReadAt(text, r.logged)
+	n, _ := io.ReadFull(log, text)
 	if n == 0 {
 		return nil
 	}
-	marks, _ := shim.Folder(r.task.Launch.Folder).Marks(r.logged)
-	marks = slices.DeleteFunc(marks, func(m shim.LogMark) bool { return m.Offset >= r.logged+int64(n) })
-	return &attempts.Log{Offset: r.logged, Text: text[:n], Marks: marksOf(marks)}
+	marks, _ := tasklog.Marks(r.task.Launch.Folder, log.Offset)
+	marks = slices.DeleteFunc(marks, func(m tasklog.Mark) bool { return m.Offset >= log.Offset+int64(n) })
+	return &attempts.Log{Offset: log.Offset, Missing: log.Offset - r.logged, Text: text[:n], Marks: marksOf(marks)}
 }

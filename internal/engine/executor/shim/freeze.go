@@ -1,0 +1,178 @@
+package shim
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+	"github.com/millrace/millrace/internal/engine/executor/shim/remove"
+)
+
+// A server whose disk is nearly full freezes all commands, so that none writes
+// while the server makes room. A command stays frozen without a server, too,
+// until one thaws it, or until it is ended.
+
+// freezeTimeout is how long a server waits for a command that does not stop: one
+// that is in the middle of writing stops when that call has returned.
+const freezeTimeout = 2 * time.Second
+
+// freezing is an order to freeze the commands that there are.
+type freezing struct {
+	since time.Time
+	tasks map[*task]bool
+	waits map[string]bool // those that have not answered; guarded by the shim's lock
+	sizes []Size
+}
+
+// freeze orders all tasks to freeze their commands. They answer by noteFrozen;
+// one whose command has not begun does not, and freezes it when it has. The lock
+// is held.
+func (s *shim) freeze() {
+	order := &freezing{since: time.Now(), tasks: map[*task]bool{}, waits: map[string]bool{}}
+	for id, t := range s.running {
+		order.tasks[t] = true
+		if s.watched[id] != nil {
+			order.waits[id] = true
+		}
+	}
+	s.freezing.Store(order)
+	s.reportFrozen(order)
+}
+
+// reportFrozen sends the sizes once everybody has answered. The lock is held.
+func (s *shim) reportFrozen(order *freezing) {
+	if len(order.waits) == 0 {
+		s.report(Report{Frozen: &Frozen{order.sizes}})
+	}
+}
+
+// noteFrozen takes the answer of a task.
+func (s *shim) noteFrozen(order *freezing, size Size) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if order.waits[size.ID] {
+		delete(order.waits, size.ID)
+		order.sizes = append(order.sizes, size)
+		s.reportFrozen(order)
+	}
+}
+
+// watch and unwatch bracket the time in which the command of a task can be
+// frozen.
+func (s *shim) watch(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[t.launch.ID] = t
+}
+
+func (s *shim) unwatch(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watched, t.launch.ID)
+	if order := s.freezing.Load(); order != nil && order.waits[t.launch.ID] {
+		delete(order.waits, t.launch.ID)
+		s.reportFrozen(order)
+	}
+}
+
+// freezer halts the command of one task.
+type freezer struct {
+	order    *freezing    // that it was last halted for; nil while it runs
+	still    bool         // nothing of it runs
+	answered bool         // the server knows
+	stopped  map[int]bool // processes that were stopped by a signal
+}
+
+// followFreeze halts the command or lets it go on, as the shim is ordered.
+func (t *task) followFreeze(c *command) {
+	order, f := t.shim.freezing.Load(), &t.freezer
+	if order != nil && !order.tasks[t] {
+		return
+	}
+	if order != f.order {
+		if order == nil {
+			t.thaw(c)
+			return
+		}
+		f.order, f.still, f.answered = order, false, false
+		t.meter.still.freeze(time.Now())
+	}
+	if order == nil || f.still && f.answered {
+		return
+	}
+	for tries := 0; !f.still && tries < 10; tries++ {
+		f.still = t.halt(c)
+		if !f.still {
+			_, _ = unix.Poll(nil, 1)
+		}
+	}
+	if !f.answered && (f.still || time.Since(order.since) > freezeTimeout) {
+		f.answered = true
+		t.shim.noteFrozen(order, t.size(c.pid))
+	}
+}
+
+// halt stops everything that belongs to the command, and reports whether it had
+// all stopped: by the group of version 2, or else by a signal to each process.
+func (t *task) halt(c *command) (still bool) {
+	if group := t.launch.Cgroup.Folder; group != "" && rawfile.Write(group+"/cgroup.freeze", 0, []byte("1")) == nil {
+		return line(group+"/cgroup.events", "frozen") == 1
+	}
+	still = true
+	for _, pid := range processes.Below(c.pid, t.launch.wrappers()) {
+		if processes.Stopped(pid) {
+			continue
+		}
+		still = false // another may have been started meanwhile
+		if t.freezer.stopped == nil {
+			t.freezer.stopped = map[int]bool{}
+		}
+		t.freezer.stopped[pid] = true
+		_ = unix.Kill(pid, unix.SIGSTOP)
+	}
+	return still
+}
+
+// thaw lets the command go on. What has stopped itself stays so.
+func (t *task) thaw(c *command) {
+	if t.freezer.order == nil {
+		return
+	}
+	if group := t.launch.Cgroup.Folder; group != "" {
+		_ = rawfile.Write(group+"/cgroup.freeze", 0, []byte("0"))
+	}
+	if len(t.freezer.stopped) > 0 {
+		for _, pid := range processes.Below(c.pid, t.launch.wrappers()) {
+			if t.freezer.stopped[pid] {
+				_ = unix.Kill(pid, unix.SIGCONT)
+			}
+		}
+	}
+	t.freezer = freezer{}
+	t.meter.still.thaw(time.Now())
+}
+
+// size is what the command takes up. One that hides files is held to account for
+// all that the file system has lost since it began.
+func (t *task) size(pid int) Size {
+	d := t.meter.disk
+	if d == nil {
+		d = newDisk(t.folder, math.MaxInt64)
+	}
+	d.left = d.free()
+	_, hidden := d.count(pid)
+	s := Size{ID: t.launch.ID, Bytes: d.used.bytes + t.log.out.Kept(), Files: d.used.files}
+	if hidden {
+		s.Bytes, s.Files = max(s.Bytes, d.lost()), max(s.Files, d.first.files-d.left.files)
+	}
+	return s
+}
+
+// discard removes the files of a command that was ended for them.
+func (t *task) discard() {
+	_ = remove.All(t.folder.path(WorkFolder))
+	_ = remove.All(t.folder.path(TempFolder))
+}

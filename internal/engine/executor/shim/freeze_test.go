@@ -1,0 +1,363 @@
+package shim
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
+	"github.com/millrace/millrace/internal/waittest"
+)
+
+// script is an attempt that runs a script in its working folder.
+func script(t *testing.T, id, text string) Launch {
+	t.Helper()
+	folder := Folder(t.TempDir())
+	for _, name := range []string{WorkFolder, TempFolder} {
+		if err := os.Mkdir(folder.path(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Launch{
+		ID: id, Fence: "f", Folder: string(folder), Dir: folder.path(WorkFolder), Disk: 1 << 30,
+		Argv: []string{"/bin/sh", "-c", text}, Env: []string{"PATH=/usr/bin:/bin"},
+	}
+}
+
+// freeze freezes all commands and returns what they take up.
+func freeze(t *testing.T, l *Link) map[string]Size {
+	t.Helper()
+	send(t, l, Order{Freeze: true})
+	sizes := map[string]Size{}
+	for _, s := range hear(t, l, func(r Report) bool { return r.Frozen != nil }).Frozen.Sizes {
+		sizes[s.ID] = s
+	}
+	return sizes
+}
+
+// running is which processes of a command are not stopped.
+func running(pid int) (pids []int) {
+	for _, pid := range processes.Tree(pid) {
+		if !processes.Stopped(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Frozen commands do not run, whatever they start meanwhile, and go on when they
+// are thawed.
+func TestFrozenCommandsStandStill(t *testing.T) {
+	t.Parallel()
+	link, _ := reachShim(t, t.TempDir())
+	gate := filepath.Join(t.TempDir(), "gate")
+	forks := script(t, "forks", `echo $$; head -c 3000000 /dev/zero > file; while [ ! -e `+gate+` ]; do (true & (true & true)); done; exit 5`)
+	sleeps := script(t, "sleeps", `echo $$; while [ ! -e `+gate+` ]; do sleep 0.01; done; exit 6`)
+	send(t, link, Order{Start: &forks}, Order{Start: &sleeps})
+	pids := []int{process(t, forks), process(t, sleeps)}
+	if !waittest.Until(func() bool {
+		info, err := os.Stat(filepath.Join(forks.Dir, "file"))
+		return err == nil && info.Size() == 3000000
+	}) {
+		t.Fatal("it writes nothing")
+	}
+	for range 3 { // a second order while they stand still changes nothing
+		sizes := freeze(t, link)
+		if s := sizes["forks"]; len(sizes) != 2 || s.Bytes < 3_000_000 || s.Bytes > 3_200_000 || s.Files != 1 {
+			t.Errorf("they take up %+v", sizes)
+		}
+		for _, pid := range pids {
+			if left := running(pid); len(left) > 0 {
+				t.Errorf("%v of %d run", left, pid)
+			}
+		}
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	send(t, link, Order{Thaw: true})
+	ends := map[string]int{}
+	for len(ends) < 2 {
+		r := hear(t, link, func(r Report) bool { return r.Record != nil && r.Record.Exit != nil })
+		ends[r.Record.ID] = r.Record.Exit.Code
+	}
+	if ends["forks"] != 5 || ends["sleeps"] != 6 {
+		t.Errorf("they end as %v", ends)
+	}
+	if sizes := freeze(t, link); len(sizes) != 0 {
+		t.Errorf("nothing takes up %v", sizes)
+	}
+}
+
+// startsPrograms is in the environment of a test program that starts one program after
+// the other.
+const startsPrograms = "MILLRACE_TEST_STARTS_PROGRAMS"
+
+func startPrograms() {
+	fmt.Println(os.Getpid())
+	for exec.Command("/bin/true").Run() == nil {
+	}
+	os.Exit(1)
+}
+
+// A process that is in the middle of starting a program, which a shell and programs
+// with several threads do by vfork, stands still as well.
+func TestFrozenCommandsStartNoPrograms(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, _ := reachShim(t, t.TempDir())
+	shell := script(t, "shell", `echo $$; while /bin/true; do :; done`)
+	program := script(t, "program", "exec "+self)
+	program.Env = append(program.Env, startsPrograms+"=1")
+	send(t, link, Order{Start: &shell}, Order{Start: &program})
+	pids := []int{process(t, shell), process(t, program)}
+	for range 25 {
+		freeze(t, link)
+		for _, pid := range pids {
+			if left := running(pid); len(left) > 0 {
+				t.Fatalf("%v of %d run", left, pid)
+			}
+		}
+		send(t, link, Order{Thaw: true})
+	}
+	for _, id := range []string{"shell", "program"} {
+		send(t, link, Order{Stop: &Stop{ID: id}})
+		if r := hear(t, link, hasEnded(id)); !r.Record.Exit.Stopped {
+			t.Errorf("%s: %+v", id, r.Record.Exit)
+		}
+	}
+}
+
+// The time in which a command is frozen is known while it is, also to the next server,
+// and when it has ended. It does not count against the time that the command may take.
+func TestFrozenTimeIsSuspended(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	link, _ := reachShim(t, folder)
+	l, open := gated(t, "a")
+	send(t, link, Order{Start: &l})
+	process(t, l)
+	before := time.Now().Round(0)
+	freeze(t, link)
+	freeze(t, link) // once more
+	sample := func(link *Link, suspended int) Usage {
+		t.Helper()
+		return hear(t, link, func(r Report) bool {
+			return r.Sample != nil && len(r.Sample.Usage.Suspended) == suspended
+		}).Sample.Usage
+	}
+	first := sample(link, 1)
+	if s := first.Suspended[0]; s.From.Before(before) || !s.To.Equal(first.At) {
+		t.Errorf("frozen after %s: %+v", before, first)
+	}
+	link.Close()
+	next, _ := reachShim(t, folder)
+	second := sample(next, 1)
+	if s := second.Suspended[0]; !s.From.Equal(first.Suspended[0].From) || !s.To.Equal(second.At) || !s.To.After(first.At) {
+		t.Errorf("after %+v: %+v", first, second)
+	}
+	send(t, next, Order{Thaw: true})
+	open()
+	e := hear(t, next, hasEnded("a")).Record.Exit
+	if e.Code != 3 || len(e.Suspended) != 1 {
+		t.Fatalf("%+v", e)
+	}
+	if s := e.Suspended[0]; !s.From.Equal(first.Suspended[0].From) || s.To.Before(second.At) || s.To.After(e.End) {
+		t.Errorf("after %+v: %+v", second, e)
+	}
+}
+
+// The time in which a command was frozen does not count against its time limit while its
+// outputs are collected either.
+func TestTimeoutDoesNotCountStandstills(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stood    time.Duration
+		frozen   bool // it still is
+		timedOut bool
+	}{
+		"it never stood still":        {0, false, true},
+		"it stood still for a moment": {time.Minute, false, true},
+		"it stood still for long":     {50 * time.Minute, false, false},
+		"it is frozen":                {0, true, false},
+	} {
+		task := newTask(Launch{Folder: t.TempDir(), Timeout: 30 * time.Minute}, newShim(nil))
+		task.meter = newMeter(task.folder, task.launch)
+		task.exit.Start = time.Now().Add(-time.Hour)
+		task.meter.still.freeze(task.exit.Start)
+		if !tt.frozen {
+			task.meter.still.thaw(task.exit.Start.Add(tt.stood))
+		}
+		if err := task.collecting(); (err != nil) != tt.timedOut || task.exit.TimedOut != tt.timedOut {
+			t.Errorf("%s: %v, %t", name, err, task.exit.TimedOut)
+		}
+	}
+}
+
+// A command that is about to begin is frozen when it has. One that the server
+// starts later, such as the probe of the next one, is not.
+func TestFreezeIsForCommandsThatWereStarted(t *testing.T) {
+	t.Parallel()
+	link, _ := reachShim(t, t.TempDir())
+	early, late := script(t, "early", "echo $$; exec sleep 1000"), script(t, "late", "exit 7")
+	send(t, link, Order{Start: &early}, Order{Freeze: true}, Order{Start: &late})
+	if r := hear(t, link, hasEnded("late")); r.Record.Exit.Code != 7 {
+		t.Errorf("%+v", r.Record.Exit)
+	}
+	pid := process(t, early)
+	if !waittest.Until(func() bool { return len(running(pid)) == 0 }) {
+		t.Error("it runs")
+	}
+	send(t, link, Order{Stop: &Stop{ID: "early"}})
+	if r := hear(t, link, hasEnded("early")); !r.Record.Exit.Stopped {
+		t.Errorf("%+v", r.Record.Exit)
+	}
+}
+
+// A command that is evicted ends although it is frozen, says why, and leaves no
+// files. The others go on.
+func TestEvictedCommandLeavesNoFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	link, _ := reachShim(t, folder)
+	large := script(t, "large", `trap '' TERM; head -c 3000000 /dev/zero > file; mkdir closed; touch closed/x ../tmp/x; chmod 0 closed; echo $$; while :; do sleep 0.01; done`)
+	small, open := gated(t, "small")
+	send(t, link, Order{Start: &large}, Order{Start: &small})
+	process(t, large)
+	process(t, small)
+	if sizes := freeze(t, link); len(sizes) != 2 || sizes["large"].Bytes <= sizes["small"].Bytes {
+		t.Errorf("%v", sizes)
+	}
+	send(t, link, Order{Stop: &Stop{ID: "large", Evict: true}})
+	r := hear(t, link, hasEnded("large"))
+	if e := r.Record.Exit; !e.Evicted || e.Stopped || e.NoSpace {
+		t.Errorf("%+v", e)
+	}
+	for _, name := range []string{WorkFolder, TempFolder} {
+		if _, err := os.Lstat(Folder(large.Folder).path(name)); !os.IsNotExist(err) {
+			t.Errorf("its %s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(Folder(large.Folder).Log()); err != nil {
+		t.Errorf("its log: %v", err)
+	}
+	link.Close()
+	next, records := reachShim(t, folder) // another server knows why, and thaws the other
+	if records["large"].Exit == nil || !records["large"].Exit.Evicted {
+		t.Errorf("the next server knows %+v", records["large"])
+	}
+	send(t, next, Order{Thaw: true})
+	open()
+	if r := hear(t, next, hasEnded("small")); r.Record.Exit.Code != 3 {
+		t.Errorf("the other: %+v", r.Record.Exit)
+	}
+}
+
+// What a command has stopped itself stays as it is when the command is thawed.
+func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
+	t.Parallel()
+	link, _ := reachShim(t, t.TempDir())
+	l := script(t, "a", `sleep 1000 > /dev/null 2>&1 & kill -STOP $!; echo $!; trap 'exit 4' TERM; wait`)
+	send(t, link, Order{Start: &l})
+	pid := process(t, l)
+	if !waittest.Until(func() bool { return processes.Stopped(pid) }) {
+		t.Fatal("it is not stopped")
+	}
+	freeze(t, link)
+	send(t, link, Order{Thaw: true}, Order{Stop: &Stop{ID: "a", Grace: 1 << 40}})
+	if r := hear(t, link, hasEnded("a")); !r.Record.Exit.Stopped || r.Record.Exit.Code != 4 {
+		t.Errorf("%+v", r.Record.Exit)
+	}
+}
+
+// Where there is a control group of version 2, the kernel freezes it as a whole.
+func TestCommandIsFrozenByItsGroup(t *testing.T) {
+	t.Parallel()
+	group := unifiedGroup(t)
+	link, _ := reachShim(t, t.TempDir())
+	l := script(t, "a", `echo $$; while :; do (true & (true & true)); done`)
+	l.Cgroup.Folder = group
+	send(t, link, Order{Start: &l})
+	process(t, l)
+	freeze(t, link)
+	if line(filepath.Join(group, "cgroup.events"), "frozen") != 1 {
+		t.Error("the group is not frozen")
+	}
+	send(t, link, Order{Stop: &Stop{ID: "a", Evict: true}})
+	if r := hear(t, link, hasEnded("a")); !r.Record.Exit.Evicted {
+		t.Errorf("%+v", r.Record.Exit)
+	}
+	if line(filepath.Join(group, "cgroup.events"), "frozen") != 0 {
+		t.Error("the next command in the group would be frozen")
+	}
+}
+
+// unifiedGroup is an empty control group of version 2.
+func unifiedGroup(t *testing.T) string {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mount := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(mount); len(f) > 2 && f[2] == "cgroup2" {
+			group := filepath.Join(f[1], "millrace-test-"+strconv.Itoa(os.Getpid()))
+			if err := unix.Mkdir(group, 0o755); err != nil {
+				t.Skip("no group can be made: ", err)
+			}
+			t.Cleanup(func() {
+				if !waittest.Until(func() bool { return unix.Rmdir(group) == nil }) {
+					t.Error("the group cannot be removed")
+				}
+			})
+			if _, err := os.Stat(filepath.Join(group, "cgroup.freeze")); err != nil {
+				t.Skip("groups cannot be frozen: ", err)
+			}
+			return group
+		}
+	}
+	t.Skip("there are no control groups of version 2")
+	return ""
+}
+
+// A command that fails while the file system is full did not fail by itself. One
+// that fails long after, or does not fail, did.
+func TestFailureOnFullFileSystemIsNotTheCommands(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		exit Exit
+		ago  time.Duration // since the file system was full; 0: it never was
+		want bool
+	}{
+		"it fails":                     {Exit{Code: 1}, time.Second, true},
+		"an output is missing":         {Exit{Missing: []string{"o"}}, time.Second, true},
+		"it fails long after":          {Exit{Code: 1}, time.Hour, false},
+		"it succeeds":                  {Exit{}, time.Second, false},
+		"it used too much itself":      {Exit{Code: 137, OutOfDisk: true}, time.Second, false},
+		"it needed too much memory":    {Exit{Code: 137, OOM: true}, time.Second, false},
+		"it was stopped":               {Exit{Code: 143, Stopped: true}, time.Second, false},
+		"it has no program to run":     {Exit{Code: 127, StartFailed: "no such program"}, time.Second, false},
+		"the disk was never that full": {Exit{Code: 1}, 0, false},
+	} {
+		l := script(t, "a", "")
+		task := newTask(l, newShim(nil))
+		task.meter, task.exit = newMeter(task.folder, l), tt.exit
+		task.exit.End = time.Now()
+		if tt.ago > 0 {
+			task.meter.disk.fullAt = task.exit.End.Add(-tt.ago)
+		}
+		if task.noteNoSpace(); task.exit.NoSpace != tt.want {
+			t.Errorf("%s: %t", name, task.exit.NoSpace)
+		}
+	}
+}

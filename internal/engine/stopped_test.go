@@ -1,0 +1,164 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// sharedCluster is a driver that several workers use. It counts what they ask of it.
+type sharedCluster struct {
+	*dummy.Driver
+
+	mu     sync.Mutex
+	starts map[string]int // by node and shard
+	stops  int
+}
+
+// shareCluster lets all engines that are opened see the same tasks.
+func (s *harness) shareCluster() *sharedCluster {
+	s.t.Helper()
+	driver, err := dummy.New(s.dir, time.Now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { driver.Close() })
+	s.cluster = &sharedCluster{Driver: driver, starts: map[string]int{}}
+	return s.cluster
+}
+
+func (c *sharedCluster) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starts[fmt.Sprint(s.Key.Node, s.Key.Shard)]++
+	return c.Driver.Submit(ctx, s)
+}
+
+func (c *sharedCluster) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stops++
+	return c.Driver.Stop(ctx, h, grace)
+}
+
+// started returns how many tasks were started.
+func (c *sharedCluster) started() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.starts)
+}
+
+// check checks that each of a number of tasks was started once and none was stopped.
+func (c *sharedCluster) check(t *testing.T, tasks int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stops != 0 || len(c.starts) != tasks {
+		t.Errorf("tasks were stopped %d times and started %v", c.stops, c.starts)
+	}
+	for task, n := range c.starts {
+		if n != 1 {
+			t.Errorf("%s was started %d times", task, n)
+		}
+	}
+}
+
+// join opens an engine on a host of its own, and returns how to stop and resume it.
+func (s *harness) join(host string) *chance {
+	s.t.Helper()
+	s.host, s.flaky = host, newChance(0)
+	s.open("w")
+	return s.process
+}
+
+// stagedFiles calls a function when the inputs of an attempt are staged.
+type stagedFiles struct {
+	executor.Files
+	staged func()
+}
+
+func (f stagedFiles) Stage(ctx context.Context, s executor.Spec, fetch executor.Fetch) error {
+	err := f.Files.Stage(ctx, s, fetch)
+	f.staged()
+	return err
+}
+
+// TestLeaseLostWhileStagingStartsNothing stops a worker between staging a task and
+// starting it. Another worker takes the run over and starts the task.
+func TestLeaseLostWhileStagingStartsNothing(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newHarness(t, url)
+		cluster := s.shareCluster()
+		var first *chance
+		staged := make(chan struct{})
+		s.files = func(f executor.Files) executor.Files {
+			return stagedFiles{f, func() {
+				first.pause()
+				close(staged)
+				first.await()
+			}}
+		}
+		first = s.join("first")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=120s"}]}`, `{}`)
+		<-staged
+		s.files = nil
+		s.join("second")
+		time.Sleep(75 * time.Second)
+		first.resume()
+		r := s.await(id, terminal)
+		if r.Status != lifecycle.Completed {
+			t.Errorf("%s: %s", r.Status, s.story(id))
+		}
+		cluster.check(t, 1)
+		if left, err := filepath.Glob(filepath.Join(s.dir, string(id)+".*")); err != nil || len(left) > 0 {
+			t.Errorf("folders are left: %v, %v", left, err)
+		}
+	})
+}
+
+// TestLostLeaseLeavesAdoptedTasksAlone stops one of two workers that see the same
+// tasks. The other worker takes the run over, and the first one finds that out when it
+// goes on.
+func TestLostLeaseLeavesAdoptedTasksAlone(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []time.Duration{45 * time.Second, 75 * time.Second} {
+		t.Run(stopped.String(), func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				s := newHarness(t, url)
+				cluster := s.shareCluster()
+				first := s.join("first")
+				id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=120s output:o=1","scatter":{"over":"[1,2]"},"outputs":{"o":{"path":"o"}}}]}`, `{}`)
+				time.Sleep(5 * time.Second)
+				if cluster.started() != 2 {
+					t.Fatalf("%d of 2 tasks have started", cluster.started())
+				}
+				s.join("second")
+				first.pause()
+				time.Sleep(stopped)
+				first.resume()
+				r := s.await(id, terminal)
+				if r.Status != lifecycle.Completed || len(s.outputs(id)) != 2 || !strings.Contains(s.story(id), "run.resumed") {
+					t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+				}
+				cluster.check(t, 2)
+				if r.Billed < 2*time.Minute || r.Billed > 2*time.Minute+5*time.Second {
+					t.Errorf("two minutes are billed as %s", r.Billed)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,34 @@
+// Package panics turns a panic into an error of the work that panicked, so that it ends
+// neither the process nor the work of others.
+package panics
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// Error is a panic. Whoever handles it logs the stack.
+type Error struct {
+	Value any
+	Stack string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Catch calls a function. A panic of the function becomes an Error. It catches no panic of
+// goroutines that the function starts: each of those needs a Catch of its own.
+func Catch(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &Error{Value: value, Stack: string(debug.Stack())}
+		}
+	}()
+	return f()
+}
+
+// Is reports whether an error is, or has among its causes, a panic.
+func Is(err error) bool {
+	_, panicked := errors.AsType[*Error](err)
+	return panicked
+}

@@ -1,0 +1,1 @@
+UPDATE workflow_inputs SET key = key || 'z'; -- the migration has found one

@@ -1,0 +1,1 @@
+UPDATE webhooks SET timeouts = 3, paused_until = 1;

@@ -1,0 +1,1 @@
+UPDATE schedules SET retries = 1, retry_at = 1;

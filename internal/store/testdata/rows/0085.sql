@@ -1,0 +1,1 @@
+UPDATE run_logs SET missing = 1;

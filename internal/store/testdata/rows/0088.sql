@@ -1,0 +1,1 @@
+UPDATE users SET active_team = 't';

@@ -1,0 +1,1 @@
+UPDATE audit SET target_name = 'Token';

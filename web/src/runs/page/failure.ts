@@ -1,0 +1,61 @@
+// Why a run failed, in words.
+import type { Run, RunEvent, RunNode } from "../queries.ts";
+
+/** firstFailure is the step that ended the run: the first that failed and was not allowed to. */
+export function firstFailure(run: Pick<Run, "definition">, nodes: Iterable<RunNode>): RunNode | null {
+  const allowed = new Set((run.definition.nodes ?? []).filter((node) => node.allowFailure).map((node) => node.id));
+  const failed = [...nodes].filter((node) => node.status === "failed" && !node.launchedBy && !allowed.has(node.id));
+  return failed.toSorted((a, b) => (a.finishedAt ?? "").localeCompare(b.finishedAt ?? ""))[0] ?? null;
+}
+
+/** causeOf is the event with the reason why a node failed. */
+export function causeOf(events: readonly RunEvent[], nodeId: string): RunEvent | null {
+  return events.findLast((event) => event.type === "node.failed" && event.nodeId === nodeId) ?? null;
+}
+
+/** itemCauseOf is the event with the reason why one item of a node failed. */
+export function itemCauseOf(events: readonly RunEvent[], nodeId: string, item: number): RunEvent | null {
+  return (
+    events.findLast((event) => event.type === "node.failed" && event.nodeId === nodeId && event.shard === item) ?? null
+  );
+}
+
+/** tailOf is the last lines of a failed node's log, from its event. */
+export function tailOf(event: RunEvent | null, lines = 20): string[] {
+  const text = typeof event?.data.log === "string" ? event.data.log : "";
+  return text
+    .replace(/\n+$/, "")
+    .split("\n")
+    .slice(-lines)
+    .filter((line, at) => at > 0 || line !== "");
+}
+
+/** named replaces a step's id in the server's message by its name. */
+export function named(message: string, node: Pick<RunNode, "id" | "name"> | null): string {
+  const start = `Node ${node?.id}`;
+  if (!node?.name || !message.startsWith(start) || /^[\w-]/.test(message.slice(start.length))) return message;
+  return `“${node.name}”${message.slice(start.length)}`;
+}
+
+const advice: Record<string, string> = {
+  node_failed: "Check the last lines of the log, edit the step, and run it again.",
+  oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",
+  node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
+  source_unavailable: "Its code couldn't be fetched from Git. Check the address, the branch and the connection.",
+  image_unavailable: "Its container image couldn't be pulled. Check the name and tag, and that the registry is public.",
+  environment_failed:
+    "Its software couldn't be installed. The message says which package is at fault; the whole log is on the step.",
+  input_missing: "A file it needs was deleted. Upload it again, or choose another one.",
+  output_missing: "The command succeeded but didn't create a declared output. Check the output's path.",
+  output_mismatch: "A file changed while it was stored. Retrying usually helps.",
+  worker_lost: "The machine was lost. Retry: the workflow isn't at fault.",
+  plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
+  budget_exhausted:
+    "A budget, or the limit of the run, is spent. Raise it in Billing, then retry: completed steps are reused.",
+  credits_exhausted: "The team has no credits left. Add credits, then retry: completed steps are reused.",
+  internal: "An internal error. Retry, and quote the run ID if it happens again.",
+};
+
+export function nextStep(errorCode: string | null): string {
+  return advice[errorCode ?? ""] ?? "Look at the last lines of its log, then retry.";
+}
