@@ -176,7 +176,7 @@ test("a hundred thousand lines are scrolled, searched as a whole, and coloured",
 test("a running run is followed, and cancelled", async () => {
   const ada = await harness.person("Ada Glen");
   const { page } = ada;
-  const command = "for i in $(seq 1 600); do echo tick $i; sleep 0.2; done";
+  const command = "for i in $(seq 1 6000); do echo tick $i; sleep 0.1; done";
   const { runId } = await start(ada, {
     name: "Slow and steady",
     definition: {
@@ -189,7 +189,18 @@ test("a running run is followed, and cancelled", async () => {
     },
   });
   await page.goto(`${harness.url}/runs/${runId}?tab=log`);
-  await page.getByRole("region", { name: "Log" }).getByText("tick 5").waitFor();
+  // The newest lines stay in view, wherever the pointer is, until somebody scrolls up.
+  const log = page.getByRole("region", { name: "Log" });
+  const newest = async () => Number(/\d+(?=\s*$)/.exec(await log.innerText())?.[0] ?? 0);
+  await until("ticks come", async () => (await newest()) >= 5);
+  await log.hover();
+  // More lines than are drawn below those in view.
+  const seen = await newest();
+  await until("the newest lines are in view", async () => (await newest()) >= seen + 60);
+  await page.mouse.wheel(0, -200);
+  await page.getByRole("button", { name: /^Jump to latest/ }).click();
+  const later = await newest();
+  await until("the newest lines are in view again", async () => (await newest()) >= later + 60);
   await node(page, "Wait")
     .getByText(/Running/)
     .waitFor();

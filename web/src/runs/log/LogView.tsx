@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp, ChevronDown, ChevronUp, Download, Search, WrapText } from "lucide-react";
-import { memo, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Api } from "../../api/client.ts";
 import { useApi } from "../../api/team.ts";
 import { Button, IconButton } from "../../ui/Button.tsx";
@@ -44,7 +44,18 @@ export function LogView(props: LogViewProps) {
       made.destroy();
     };
   }, [api, store, node, item]);
-  return source && <Lines key={`${node} ${item}`} {...props} source={source} />;
+  return source && <Lines {...props} source={source} />;
+}
+
+/** Reading is where somebody is in a log. Another log begins anew. */
+interface Reading {
+  source: LogSource;
+  /** Whether the newest lines stay in view. */
+  follow: boolean;
+  /** Which of the lines that are searched for is shown. */
+  current: number;
+  /** How many lines there were when following stopped. */
+  seen: number;
 }
 
 function Lines(props: LogViewProps & { source: LogSource }) {
@@ -52,10 +63,17 @@ function Lines(props: LogViewProps & { source: LogSource }) {
   const api = useApi();
   const { version, loading, error, size } = useSyncExternalStore(source.subscribe, source.now);
   const frame = useRef<HTMLDivElement>(null);
-  const [follow, setFollow] = useState(target === null && words === "");
+  const scrolled = useRef({ top: 0, height: 0 });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where the log before was scrolled to means nothing
+  useLayoutEffect(() => {
+    scrolled.current = { top: 0, height: 0 };
+  }, [source]);
   const [wrap, setWrap] = useState(false);
-  const [current, setCurrent] = useState(0);
-  const [seen, setSeen] = useState(0);
+  const start: Reading = { source, follow: target === null && words === "", current: 0, seen: 0 };
+  const [reading, setReading] = useState(start);
+  if (reading.source !== source) setReading(start);
+  const { follow, current, seen } = reading;
+  const change = (changes: Partial<Reading>) => setReading((before) => ({ ...before, ...changes }));
   const { lines, offsets } = source.buffer;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the lines change in place, and their version tells
   const hits = useMemo(() => found(lines, words), [lines, words, version]);
@@ -69,22 +87,23 @@ function Lines(props: LogViewProps & { source: LogSource }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: with every new line
   useEffect(() => {
     if (follow && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
-  }, [version, follow]);
-  const jumped = useRef(false);
-  const read = useRef(false);
+  }, [source, version, follow]);
+  // The sources whose lines were read, and shown, because a link leads to one of them.
+  const read = useRef<LogSource>(null);
+  const jumped = useRef<LogSource>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the linked line is there
   useEffect(() => {
-    if (target === null || loading || error !== null || jumped.current) return;
+    if (target === null || loading || error !== null || jumped.current === source) return;
     const missing = "line" in target ? !source.buffer.complete : target.byte < source.buffer.start;
-    if (missing && !read.current) {
-      read.current = true;
+    if (missing && read.current !== source) {
+      read.current = source;
       void ("line" in target ? source.upTo(target.line) : source.whole());
       return;
     }
-    jumped.current = true;
+    jumped.current = source;
     virtual.scrollToIndex(source.indexOf(target) ?? lines.length - 1, { align: "center" });
     frame.current?.scrollIntoView({ block: "center" });
-  }, [version, loading]);
+  }, [source, version, loading]);
   // A search covers the whole log, so the parts that are missing are read.
   useEffect(() => {
     if (words) void source.whole();
@@ -92,15 +111,14 @@ function Lines(props: LogViewProps & { source: LogSource }) {
   const go = (step: number) => {
     if (hits.length === 0) return;
     const next = (current + step + hits.length) % hits.length;
-    setCurrent(next);
-    setFollow(false);
+    change({ current: next, follow: false });
     virtual.scrollToIndex(hits[next] ?? 0, { align: "center" });
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when other words are searched
   useEffect(() => {
-    setCurrent(0);
+    change({ current: 0 });
     if (words && hits.length > 0) {
-      setFollow(false);
+      change({ follow: false });
       virtual.scrollToIndex(hits[0] ?? 0, { align: "center" });
     }
   }, [words, hits.length > 0]);
@@ -194,13 +212,14 @@ function Lines(props: LogViewProps & { source: LogSource }) {
         className="relative min-h-0 flex-1 overflow-auto font-mono text-[12.5px] leading-5"
         onScroll={(event) => {
           const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+          const { top, height } = scrolled.current;
+          scrolled.current = { top: scrollTop, height: scrollHeight };
           // On a busy machine the height of the element can be that of fewer lines than are loaded.
-          const height = Math.max(scrollHeight, lines.length * lineHeight);
-          const bottom = source.later === 0 && height - scrollTop - clientHeight < 30;
-          if (bottom !== follow && (bottom || event.currentTarget.matches(":hover, :focus"))) {
-            setFollow(bottom);
-            setSeen(lines.length);
-          }
+          const full = Math.max(scrollHeight, lines.length * lineHeight);
+          const bottom = source.later === 0 && full - scrollTop - clientHeight < 30;
+          // New lines, and following them, never scroll up; only a person does, or a log that becomes shorter.
+          const up = scrollTop < top && scrollHeight >= height;
+          if (bottom !== follow && (bottom || up)) change({ follow: bottom, seen: lines.length });
         }}
       >
         {!source.buffer.complete && (
@@ -266,7 +285,7 @@ function Lines(props: LogViewProps & { source: LogSource }) {
           className="mx-auto -mt-11 mb-3 shadow-lift"
           icon={<ArrowDown className="size-4" aria-hidden />}
           onClick={() => {
-            setFollow(true);
+            change({ follow: true });
             void source.latest();
           }}
         >
