@@ -282,7 +282,7 @@ function Lines(props: LogViewProps & { source: LogSource }) {
         <Button
           size="sm"
           look="primary"
-          className="mx-auto -mt-11 mb-3 shadow-lift"
+          className="relative mx-auto -mt-11 mb-3 shadow-lift"
           icon={<ArrowDown className="size-4" aria-hidden />}
           onClick={() => {
             change({ follow: true });
