@@ -339,7 +339,7 @@ func TestDefinitionsOfBeforeAreCounted(t *testing.T) {
 		must(t, db.SubmitRun(ctx, r, 60*r.Price, nil))
 		must(t, second(db.changed(ctx, `DELETE FROM storage WHERE team_id = $1`, none)))
 		must(t, second(db.changed(ctx, `UPDATE storage SET definitions = 0`)))
-		text, err := os.ReadFile(filepath.Join("migrations", "0077_definitions.sql"))
+		text, err := os.ReadFile(filepath.Join("migrations", "0068_definitions.sql"))
 		must(t, err)
 		for _, statement := range strings.Split(string(text), ";\n") {
 			if strings.Contains(statement, "INSERT INTO storage") || strings.Contains(statement, "UPDATE storage SET") {

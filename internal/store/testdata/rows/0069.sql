@@ -1,1 +1,1 @@
-UPDATE runs SET crashes = 1;
+UPDATE workflow_inputs SET key = key || 'z'; -- the migration has found one

@@ -1,1 +1,1 @@
-UPDATE blobs SET rejected_mark = 'm2';
+UPDATE audit SET target_name = 'Token';

@@ -1,0 +1,1 @@
+UPDATE runs SET crashes = 1;

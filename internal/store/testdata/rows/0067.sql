@@ -1,0 +1,1 @@
+UPDATE blobs SET rejected_mark = 'm2';

@@ -1,1 +1,0 @@
-UPDATE workflow_inputs SET key = key || 'z'; -- the migration has found one

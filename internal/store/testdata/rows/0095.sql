@@ -1,1 +1,0 @@
-UPDATE audit SET target_name = 'Token';
