@@ -24,7 +24,6 @@ type disk struct {
 	left    space // of the file system, then
 	countAt time.Time
 
-	fullAt      time.Time // when the file system was last seen to be full
 	first       space     // of the file system, when the command began
 	hiddenSince time.Time // zero while everything can be seen
 }
@@ -48,10 +47,8 @@ const (
 	blamedFor  = 30 * time.Second
 )
 
-// wasFull reports whether the file system was full shortly before.
-func (d *disk) wasFull(before time.Time) bool {
-	return !d.fullAt.IsZero() && before.Sub(d.fullAt) < blamedFor
-}
+// full reports whether a file system with so much left is full.
+func (left space) full() bool { return left.bytes < almostNone || left.files == 0 }
 
 func newDisk(f Folder, most int64) *disk {
 	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
@@ -72,9 +69,6 @@ func Measure(id string, f Folder) Size {
 // too much.
 func (d *disk) over(now time.Time, pid int) bool {
 	left := d.free()
-	if left.bytes < almostNone || left.files == 0 {
-		d.fullAt = now
-	}
 	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
 	if !shrunk && now.Before(d.countAt) {
 		return false

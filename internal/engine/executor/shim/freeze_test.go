@@ -354,10 +354,54 @@ func TestFailureOnFullFileSystemIsNotTheCommands(t *testing.T) {
 		task.meter, task.exit = newMeter(task.folder, l), tt.exit
 		task.exit.End = time.Now()
 		if tt.ago > 0 {
-			task.meter.disk.fullAt = task.exit.End.Add(-tt.ago)
+			at := task.exit.End.Add(-tt.ago)
+			task.shim.fullAt.Store(&at)
 		}
 		if task.noteNoSpace(); task.exit.NoSpace != tt.want {
 			t.Errorf("%s: %t", name, task.exit.NoSpace)
+		}
+	}
+}
+
+// A command that fills the file system and fails at once, before anybody has looked, did
+// not fail by itself either.
+func TestFailureIsNotTheCommandsWhereItFillsTheDiskAtOnce(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=17m"); err != nil {
+		t.Skip("a file system of its own needs root: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(folder, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	link, _ := reachShim(t, t.TempDir())
+	l := script(t, "a", "head -c 2000000 /dev/zero > file; exit 1")
+	if err := unix.Mkdir(filepath.Join(folder, WorkFolder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.Folder, l.Dir = folder, filepath.Join(folder, WorkFolder)
+	send(t, link, Order{Start: &l})
+	if e := hear(t, link, hasEnded("a")).Record.Exit; !e.NoSpace {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A command that ends by itself when it is to be evicted has no files left, so it must
+// not pass for one that has succeeded.
+func TestCommandThatEndsWhenItIsEvictedIsEvicted(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"echo made > file", "exit 1"} {
+		l := script(t, "a", text)
+		l.Outputs = []OutputPattern{{Port: "o", Path: "file"}}
+		task := newTask(l, newShim(nil))
+		task.evicted.Store(true)
+		if e := task.execute(); !e.Evicted || len(e.Outputs) > 0 || e.NoSpace {
+			t.Errorf("%s: %+v", text, e)
+		}
+		if _, err := os.Lstat(l.Dir); !os.IsNotExist(err) {
+			t.Errorf("%s: its files: %v", text, err)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type shim struct {
 
 	watched  map[string]*task // whose command runs
 	freezing atomic.Pointer[freezing]
+	fullAt   atomic.Pointer[time.Time] // when a task last saw the file system full; nil: never
 }
 
 // serve executes the orders of one server after the other, and returns when

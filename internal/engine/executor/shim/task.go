@@ -83,12 +83,20 @@ func (t *task) execute() Exit {
 	if t.exit.StartFailed == "" && !t.evicted.Load() {
 		t.collect()
 	}
-	t.noteNoSpace()
-	if t.evicted.Load() {
+	if t.evicted.Load() { // also one that ended by itself meanwhile: its files go
+		t.exit.Evicted = true
 		t.discard()
 	}
+	t.noteNoSpace()
 	t.exit.StartFailed, t.exit.Refused = t.secrets.Text(t.exit.StartFailed), t.secrets.Text(t.exit.Refused)
 	return t.exit
+}
+
+// noteFull notes whether the file system is full at this moment.
+func (t *task) noteFull(now time.Time) {
+	if d := t.meter.disk; d != nil && d.free().full() {
+		t.shim.fullAt.Store(&now)
+	}
 }
 
 // noteNoSpace notes that a command has failed by itself while the file system
@@ -97,7 +105,8 @@ func (t *task) noteNoSpace() {
 	e := &t.exit
 	failed := e.StartFailed == "" && (e.Code != 0 || len(e.Missing) > 0)
 	if failed && !t.ending && !e.OOM && !e.OutOfDisk && !e.Stopped && !e.Evicted && !e.TimedOut && t.meter.disk != nil {
-		e.NoSpace = t.meter.disk.wasFull(e.End)
+		at := t.shim.fullAt.Load()
+		e.NoSpace = at != nil && e.End.Sub(*at) < blamedFor
 	}
 }
 
@@ -273,6 +282,7 @@ func (t *task) watch(c *command) {
 		}
 		soon = now.Add(every)
 		t.followFreeze(c)
+		t.noteFull(now)
 		if t.launch.Disk > 0 && t.meter.disk.over(now, c.pid) {
 			t.end(c, &t.exit.OutOfDisk, 0)
 		}
@@ -281,6 +291,7 @@ func (t *task) watch(c *command) {
 			t.look(c, now, presence)
 		}
 	}
+	t.noteFull(time.Now()) // since the last look; nobody makes room before we have answered or unwatch
 }
 
 // wait keeps the log while it waits for something to end.
