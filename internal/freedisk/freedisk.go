@@ -102,7 +102,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		}
 	})
 	defer relief.Wait()
-	for {
+	for last := time.Now(); ; {
 		next := w.look()
 		switch state := w.state.Load(); {
 		case state == enough:
@@ -121,8 +121,10 @@ func (w *Watch) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(next):
-			w.noteLow(next)
+		case <-time.After(next): // at the earliest: the machine may be busy
+			now := time.Now()
+			w.noteLow(now.Sub(last))
+			last = now
 		}
 	}
 }
