@@ -23,7 +23,7 @@ type Disk interface {
 	ReleaseReserve()
 }
 
-// level is when room is made, and how much of it, as parts of what should be free.
+// level is when room is made, and how much of it at least, as parts of what should be free.
 type level struct{ below, until float64 }
 
 // Where nearly nothing is free, room is made at once, for everybody to be able to
@@ -41,12 +41,22 @@ const (
 	thawTries  = 5
 )
 
+// Tasks may take the room at once that was made. Where it has to be made again before
+// calm has passed, each time growth times as much is.
+const (
+	calm   = 10 * time.Second
+	growth = 4
+)
+
 // Guard makes room on one disk. It needs neither the database nor any space.
 type Guard struct {
 	disk  Disk
 	tasks executor.Freezer
 	log   *slog.Logger
 	said  bool // that tasks are not the cause, since there was last space
+
+	madeAt time.Time // when tasks were last ended
+	times  float64   // as much room as a level says is made; in short succession it grows
 }
 
 // New makes a guard over the tasks that write to a disk.
@@ -138,11 +148,11 @@ func (g *Guard) suffice(tasks []executor.Size, part float64) bool {
 // evict ends the tasks that take up most, until there is room. On a disk that is
 // only low it stops where that has not helped.
 func (g *Guard) evict(ctx context.Context, tasks []executor.Size, l level) {
+	if g.times *= growth; time.Since(g.madeAt) >= calm {
+		g.times = 1
+	}
 	for ctx.Err() == nil && g.suffice(tasks, l.below) {
-		until := l.until
-		if !g.suffice(tasks, until) {
-			until = l.below
-		}
+		until := g.until(tasks, l)
 		largest := g.largest(tasks, until)
 		if len(largest) == 0 {
 			return
@@ -153,12 +163,24 @@ func (g *Guard) evict(ctx context.Context, tasks []executor.Size, l level) {
 			ending.Go(func() { g.end(ctx, s) })
 		}
 		ending.Wait()
+		g.madeAt = time.Now()
 		bytesNow, filesNow := g.disk.Missing(until)
 		if l == low && bytesNow >= bytes && filesNow >= files {
 			return
 		}
 		tasks = tasks[len(largest):]
 	}
+}
+
+// until is how much room is made, as a part of what should be free: no more than the end
+// of all tasks makes.
+func (g *Guard) until(tasks []executor.Size, l level) float64 {
+	for times := g.times; times >= 1; times /= growth {
+		if until := l.below + times*(l.until-l.below); g.suffice(tasks, until) {
+			return until
+		}
+	}
+	return l.below
 }
 
 // largest sorts tasks, the largest first, and returns as many as take up what is

@@ -3,6 +3,7 @@ package diskguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -165,6 +166,41 @@ func TestRelievePausesWhereItHasNotHelped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where tasks take at once the room that was made, more is made each time, as far as the
+// end of tasks can make it. After a while the least is made again.
+func TestMoreRoomIsMadeWhereItDoesNotLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{freeFiles: 1 << 40, tasks: map[string]executor.Size{}}
+		g := diskguard.New(m, m, slog.New(slog.DiscardHandler))
+		low := func(ctx context.Context) { g.RelieveLow(ctx) }
+		for i, tt := range []struct {
+			wait    time.Duration
+			tasks   int // there are at least
+			free    int64
+			relieve func(context.Context)
+			ends    int
+		}{
+			{0, 40, 0, g.Relieve, 8},
+			{9 * time.Second, 32, 0, g.Relieve, 15},
+			{9 * time.Second, 17, 940, low, 9},
+			{9 * time.Second, 8, 0, g.Relieve, 8},
+			{9 * time.Second, 3, 0, g.Relieve, 0}, // that would not be enough
+			{time.Second, 40, 0, g.Relieve, 8},
+		} {
+			time.Sleep(tt.wait) // of the bubble's clock
+			for n := range tt.tasks - len(m.tasks) {
+				m.tasks[fmt.Sprint(i, ".", n)] = executor.Size{Bytes: 100}
+			}
+			m.freeBytes = tt.free
+			before := len(m.tasks)
+			if tt.relieve(t.Context()); before-len(m.tasks) != tt.ends {
+				t.Errorf("the %d. time %d of %d end, want %d", i+1, before-len(m.tasks), before, tt.ends)
+			}
+		}
+	})
 }
 
 // A server that has not started yet leaves the tasks frozen.
