@@ -141,7 +141,15 @@ func startAs(t *testing.T, user int, args ...string) *server {
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 	}
-	return launch(t, cmd)
+	s := launch(t, cmd)
+	t.Cleanup(func() {
+		for line := range strings.Lines(s.log.String()) {
+			if t.Failed() && strings.Contains(line, "disk") {
+				t.Log(strings.TrimSpace(line))
+			}
+		}
+	})
+	return s
 }
 
 // readableCopy is a program that every user can start.
