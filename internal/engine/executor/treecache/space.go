@@ -14,6 +14,8 @@ const (
 	// waitForDisk is less than whoever waits for a tree does: that there is no
 	// space is not the author's failure.
 	waitForDisk = 10 * time.Minute
+	// lowLooks is how many looks in a row may find too little: two seconds.
+	lowLooks = 8
 )
 
 // Disk knows how much space there is for trees. Without one there is always enough.
@@ -39,12 +41,18 @@ func AwaitSpace(ctx context.Context, d Disk) error {
 }
 
 // WhileSpace is a context that ends, because of ErrNoSpace, when there is nearly no
-// space left.
+// space left, or little for some time.
 func WhileSpace(ctx context.Context, d Disk) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if d != nil {
 		go func() {
-			if once(ctx, d.NearlyNone) {
+			low := 0
+			if once(ctx, func() bool {
+				if low++; !d.Low() {
+					low = 0
+				}
+				return d.NearlyNone() || low == lowLooks
+			}) {
 				cancel(ErrNoSpace)
 			}
 		}()
