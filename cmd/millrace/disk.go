@@ -72,7 +72,8 @@ func sameFileSystem(a, b string) bool {
 	return of.Sys().(*syscall.Stat_t).Dev == other.Sys().(*syscall.Stat_t).Dev
 }
 
-// startBytes and startFiles are what a server needs to open its database.
+// startBytes and startFiles are what a server needs to open its database. Where there is less,
+// there is nearly none for a freedisk.Watch, whatever the settings.
 const (
 	startBytes = 8 << 20
 	startFiles = 16

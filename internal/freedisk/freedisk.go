@@ -26,6 +26,7 @@ const (
 	mostReserve = 64 << 20
 	share       = 20 // the default is a twentieth of the file system
 	mostDefault = 10 << 30
+	leastWanted = 16 << 20 // whatever is asked for: with half of it a server still starts
 )
 
 // How often the file system is looked at: as often as tasks could fill what is
@@ -185,10 +186,11 @@ func refusal(refused bool) error {
 
 // wanted is how many bytes should be free.
 func (w *Watch) wanted(s Space) int64 {
+	wanted := min(s.Total/share, mostDefault)
 	if w.least != 0 {
-		return w.least
+		wanted = w.least
 	}
-	return min(s.Total/share, mostDefault)
+	return max(wanted, leastWanted)
 }
 
 // unreserved is how many bytes are free beside the reserve. While that is

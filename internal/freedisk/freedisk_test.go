@@ -38,6 +38,7 @@ func TestTheDiskIsLowBeforeItIsFull(t *testing.T) {
 		"less than half of that":             {0, func(s *Space) { s.Free = 2 * gb }, nearlyNone},
 		"a large disk needs 10 GB":           {0, func(s *Space) { s.Total, s.Free = 10_000*gb, 11*gb }, enough},
 		"less than was asked for":            {60 * gb, func(*Space) {}, low},
+		"less than a server needs":           {1 << 20, func(s *Space) { s.Free = mostReserve + 7<<20 }, nearlyNone},
 		"hardly any files are left":          {0, func(s *Space) { s.FreeFiles = 40 }, low},
 		"no files are left":                  {0, func(s *Space) { s.FreeFiles = 0 }, nearlyNone},
 		"a file system that counts no files": {0, func(s *Space) { s.Files, s.FreeFiles = 0, 0 }, enough},
