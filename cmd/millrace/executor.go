@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -123,7 +122,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	}
 	w.Sources = h.software.Sources
 	if shared != s.Data {
-		w.Sources, err = s.openSources(tools, shared, h.log)
+		w.Sources, err = h.openSources(s, tools, shared)
 	}
 	w.images = func(team ids.Team) runimages.Store {
 		if x.Kind == "kubernetes" {
@@ -136,12 +135,16 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 }
 
 // openSources opens where code from Git is kept. A folder of tools serves one.
-func (s *settings) openSources(tools, shared string, log *slog.Logger) (*sources.Store, error) {
+func (h *application) openSources(s *settings, tools, shared string) (*sources.Store, error) {
 	most, err := parseSize(s.SourceCache)
 	if err != nil {
 		return nil, err
 	}
-	return sources.Open(sources.Config{
-		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: log,
-	})
+	c := sources.Config{
+		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: h.log,
+	}
+	if sameFileSystem(s.Data, shared) {
+		c.Space = h.disk.Check
+	}
+	return sources.Open(c)
 }

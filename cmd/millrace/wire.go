@@ -289,7 +289,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	watched, trouble := h.observe()
 	stored := observe.Objects{Kept: keep, Trouble: trouble}
 	h.verifier = runs.NewVerifier(stored, h.db)
-	if h.software.Sources, err = s.openSources(s.Data, s.Data, h.log); err != nil {
+	if h.software.Sources, err = h.openSources(s, s.Data, s.Data); err != nil {
 		return err
 	}
 	tasks := metrics.NewExecutors(h.metrics)

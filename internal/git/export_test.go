@@ -22,5 +22,5 @@ func (c *Client) ReachOnly(address string) {
 
 // Fetching reports whether somebody fetches, or waits to.
 func (t *Trees) Fetching() bool {
-	return t.turns.Len() > 0
+	return t.fetches.Len()+t.reads.Len() > 0
 }

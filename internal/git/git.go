@@ -52,6 +52,9 @@ var DefaultLimits = Limits{Pack: 1 << 30, Tree: 1 << 30, File: 100 << 20, Files:
 const (
 	maxRefs     = 32 << 20 // bytes of a list of branches and tags
 	resolveTime = 30 * time.Second
+	// packTime is how long a host may take to put a pack together before it sends any
+	// of it.
+	packTime = 2 * time.Minute
 )
 
 // New makes a client. Private networks, and addresses without TLS, are for
@@ -175,6 +178,8 @@ var errNoFilter = errors.New("the host cannot send commits alone")
 func (c *Client) ask(ctx context.Context, r Repository, w io.Writer, fill func(*packp.UploadPackRequest, *capability.List) error) (common bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
+	limited, transfer := safedial.WatchSpeedAfter(limited, packTime)
+	defer transfer.End()
 	err = func() error {
 		t, err := c.talk(limited, r)
 		if err != nil {
@@ -204,13 +209,13 @@ func (c *Client) ask(ctx context.Context, r Repository, w io.Writer, fill func(*
 			return err
 		}
 		common = len(response.ACKs) > 0
-		n, err := io.Copy(w, io.LimitReader(response, c.limits.Pack+1))
+		n, err := io.Copy(w, io.LimitReader(transfer.Reader(response), c.limits.Pack+1))
 		if err == nil && n > c.limits.Pack {
 			err = fault.Invalid("%s is larger than %s", r.name(), sizeText(c.limits.Pack))
 		}
 		return err
 	}()
-	return common, r.explain(ctx, err)
+	return common, r.explain(ctx, transfer.Err(err))
 }
 
 func encode(u *packp.UploadPackRequest) ([]byte, error) {
@@ -233,6 +238,9 @@ func (r Repository) explain(ctx context.Context, err error) error {
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
+	}
+	if errors.Is(err, safedial.ErrSlow) {
+		return fault.Unavailable("%s cannot be fetched: %s", r.name(), safedial.ErrSlow)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return fault.Unavailable("%s did not answer in time", r.url.Host).WithCause(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
@@ -246,6 +249,81 @@ func TestATeamsSlowHostsKeepOnlyThatTeamWaiting(t *testing.T) {
 	if !waittest.Until(func() bool { return !trees.Fetching() }) {
 		t.Error("a turn was not given back")
 	}
+}
+
+// While the slow hosts of ten teams, which one account can make in a day, hold as many
+// fetches as they can, another team's code arrives.
+func TestSlowGitHostsHoldUpNoOtherTeam(t *testing.T) {
+	t.Parallel()
+	const teams, most = 10, 2
+	r := gittest.New(t)
+	r.Write("x", "1")
+	commit := r.Commit()
+	asked := make(chan struct{}, 100)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	slow := r.ServeBehind(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-ctx.Done() })
+	})
+	trees, fetches := newTrees(t, true, small, 0), sync.WaitGroup{}
+	for team := range teams {
+		for i := range most + 1 { // one more than a team may
+			w := wanted(t, source.Source{Git: slow, Path: fmt.Sprint("none", i)})
+			w.Team = ids.Team(fmt.Sprint("team_slow", team))
+			fetches.Go(func() {
+				if _, err := trees.Tree(ctx, w, commit); err == nil {
+					t.Error("a host that sends nothing was read")
+				}
+			})
+		}
+	}
+	for range teams * most {
+		<-asked
+	}
+	mustFetch(t, trees, source.Source{Git: r.Serve()})
+	if len(asked) > 0 {
+		t.Error("a slow team has more turns than a team may")
+	}
+	stop()
+	fetches.Wait()
+}
+
+// Nothing is fetched while the disk has no room for it, and a fetch under way ends.
+func TestCodeGivesWayToAFullDisk(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "1")
+	r.Write("large", string(random(20<<20)))
+	commit := r.Commit()
+	full := fault.Unavailable("the disk is nearly full").WithCode("disk_low")
+	for name, looks := range map[string]int64{"before": 0, "while it is fetched": 1} {
+		var looked atomic.Int64
+		folder := filepath.Join(t.TempDir(), "sources")
+		trees, err := git.NewTrees(git.New(true, git.Limits{Pack: 100 << 20, Tree: 100 << 20, File: 100 << 20, Files: 100, Time: time.Minute}), tooltest.New(t, sandboxLimits), git.TreesConfig{
+			Folder: folder, Log: slog.New(slog.DiscardHandler), Now: time.Now, Space: func(context.Context) error {
+				if looked.Add(1) > looks {
+					return full
+				}
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = trees.Tree(t.Context(), wanted(t, source.Source{Git: r.Serve()}), commit); !errors.Is(err, full) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(folder, ".new-*")); err != nil || len(left) > 0 || looked.Load() != looks+1 {
+			t.Errorf("%s: %q are left after %d looks, %v", name, left, looked.Load(), err)
+		}
+	}
+}
+
+// random is bytes that nobody can compress.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return b
 }
 
 // rawTree is a tree object with entries that no git would write.

@@ -42,7 +42,8 @@ type Trees struct {
 	sandbox Sandbox
 	config  TreesConfig
 	flights singleflight.Group
-	turns   *turns.Turns[ids.Team]
+	fetches *turns.Turns[ids.Team] // of those who fetch trees
+	reads   *turns.Turns[ids.Team] // of those who have packs read
 
 	mu      sync.Mutex
 	program string // a copy of this one, for the sandbox; empty: none was made yet
@@ -52,17 +53,23 @@ type Trees struct {
 type TreesConfig struct {
 	Folder   string // several processes may share it
 	MaxTotal int64  // bytes of all trees; 0: 10 GB
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Space is an error while the file system of Folder has no room for more; nil: there
+	// is always space.
+	Space func(context.Context) error
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 const defaultTotal = 10 << 30
 
-// How many repositories are fetched at once, in all and for one team: each may take
-// a gigabyte of disk and minutes of a slow host.
+// How much is done at the same time, in all and for one team; package turns says why in
+// all. A fetch mostly waits for its host. Reading a pack takes a processor and memory of
+// this machine and waits for no host, so it has a lower limit.
 const (
-	atOnce     = 8
-	teamAtOnce = 2
+	maxFetches     = 64
+	maxTeamFetches = 2
+	MaxReads       = 4
+	maxTeamReads   = 1
 )
 
 // What lies in the folder. Names that begin with a dot are unfinished, or being
@@ -83,7 +90,7 @@ func NewTrees(c *Client, s Sandbox, config TreesConfig) (*Trees, error) {
 		return nil, err
 	}
 	config.MaxTotal = cmp.Or(config.MaxTotal, defaultTotal)
-	t := &Trees{client: c, sandbox: s, config: config, turns: turns.New[ids.Team](atOnce, teamAtOnce)}
+	t := &Trees{client: c, sandbox: s, config: config, fetches: turns.New[ids.Team](maxFetches, maxTeamFetches), reads: turns.New[ids.Team](MaxReads, maxTeamReads)}
 	return t, os.MkdirAll(filepath.Join(config.Folder, locks), 0o700)
 }
 
@@ -133,7 +140,7 @@ func (t *Trees) Tree(ctx context.Context, w Wanted, commit string) (Tree, error)
 			return tree, err
 		}
 		done := t.flights.DoChan(key, func() (any, error) {
-			giveBack, err := t.turns.Take(ctx, w.Team)
+			giveBack, err := t.fetches.Take(ctx, w.Team)
 			if err != nil {
 				return nil, errLeft
 			}
@@ -220,7 +227,7 @@ func sameFile(file *os.File, path string) bool {
 
 // make fetches a tree into a new folder, and gives it its name when it is whole.
 func (t *Trees) make(ctx context.Context, w Wanted, commit, key string) error {
-	if err := t.Clean(); err != nil {
+	if err := errors.Join(t.Clean(), t.space(ctx)); err != nil {
 		return err
 	}
 	unfinished, err := os.MkdirTemp(t.config.Folder, newPrefix)
@@ -257,18 +264,18 @@ const maxSubmoduleDepth = 3
 // fill puts a repository's files into a layout, and with them those of the
 // repositories that it names.
 func (t *Trees) fill(ctx context.Context, l *layout, w Wanted, commit string, depth int) error {
-	pack, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
+	pack, err := t.newPack(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(pack.Name())
+	defer os.Remove(pack.file.Name())
 	err = t.client.fetch(ctx, w.Repository, commit, pack)
-	if err = errors.Join(err, pack.Close()); err != nil {
+	if err = errors.Join(err, pack.file.Close()); err != nil {
 		return err
 	}
 	order := unpack.Order{Commit: commit, Path: w.Path, File: l.limits.File, Tree: l.limits.Tree - l.bytes, Files: l.limits.Files - l.entries}
 	var found []unpack.Submodule
-	err = t.read(ctx, w.Repository, pack.Name(), unpack.TreeArguments("{pack}", order), func(r io.Reader) (err error) {
+	err = t.read(ctx, w, pack.file.Name(), unpack.TreeArguments("{pack}", order), func(r io.Reader) (err error) {
 		found, err = l.take(r)
 		return err
 	})
@@ -312,12 +319,52 @@ func (t *Trees) submodule(ctx context.Context, l *layout, w Wanted, s unpack.Sub
 
 const maxSubmodules = 20
 
-// read has a pack read in the sandbox.
-func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []string, read func(io.Reader) error) error {
+// packFile is for what a host sends.
+type packFile struct {
+	file  *os.File
+	space func() error
+	since int64 // bytes since space was last asked for
+}
+
+// checkSpaceEach is how many bytes of a pack are written before the disk is looked at
+// again.
+const checkSpaceEach = 16 << 20
+
+func (t *Trees) space(ctx context.Context) error {
+	if t.config.Space == nil {
+		return nil
+	}
+	return t.config.Space(ctx)
+}
+
+func (t *Trees) newPack(ctx context.Context) (*packFile, error) {
+	file, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
+	return &packFile{file: file, space: func() error { return t.space(ctx) }}, err
+}
+
+// Write fails when the disk has no room for more.
+func (p *packFile) Write(b []byte) (int, error) {
+	if p.since += int64(len(b)); p.since >= checkSpaceEach {
+		p.since = 0
+		if err := p.space(); err != nil {
+			return 0, err
+		}
+	}
+	return p.file.Write(b)
+}
+
+// read waits for the team's turn and has a pack read in the sandbox.
+func (t *Trees) read(ctx context.Context, w Wanted, pack string, argv []string, read func(io.Reader) error) error {
+	r := w.Repository
 	program, err := t.copiedProgram()
 	if err != nil {
 		return err
 	}
+	giveBack, err := t.reads.Take(ctx, w.Team)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	var taken error
 	said, status, err := t.sandbox.RunFiles(ctx, map[string]string{"millrace": program, "pack": pack}, append([]string{"{millrace}"}, argv...), func(printed io.Reader) error {
 		taken = read(printed) // of a program that broke, half of it may be there
@@ -341,25 +388,25 @@ func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []stri
 // where the host does not know the other any more, or cannot tell without
 // sending its files.
 func (t *Trees) Behind(ctx context.Context, w Wanted, commit, latest string) (int, error) {
-	giveBack, err := t.turns.Take(ctx, w.Team)
+	giveBack, err := t.fetches.Take(ctx, w.Team)
 	if err != nil {
 		return 0, err
 	}
 	defer giveBack()
-	pack, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
+	pack, err := t.newPack(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(pack.Name())
+	defer os.Remove(pack.file.Name())
 	known, err := t.client.fetchSince(ctx, w.Repository, latest, commit, pack)
-	switch err = errors.Join(err, pack.Close()); {
+	switch err = errors.Join(err, pack.file.Close()); {
 	case errors.Is(err, errNoFilter), err == nil && !known:
 		return -1, nil
 	case err != nil:
 		return 0, err
 	}
 	n := 0
-	err = t.read(ctx, w.Repository, pack.Name(), unpack.CountArguments("{pack}"), func(r io.Reader) error {
+	err = t.read(ctx, w, pack.file.Name(), unpack.CountArguments("{pack}"), func(r io.Reader) error {
 		_, err := fmt.Fscan(r, &n)
 		return err
 	})

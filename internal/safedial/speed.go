@@ -22,14 +22,20 @@ type Transfer struct {
 	stop    context.CancelCauseFunc
 	timer   *time.Timer
 	ctx     context.Context
+	waits   bool // for the first byte
 	arrived int
 }
 
 // WatchSpeed begins a transfer, which is to be made with the context that it returns.
 // That context ends when the host is too slow. The caller ends the transfer.
 func WatchSpeed(ctx context.Context) (context.Context, *Transfer) {
+	return WatchSpeedAfter(ctx, 0)
+}
+
+// WatchSpeedAfter is WatchSpeed of a host that may take some time before it sends anything.
+func WatchSpeedAfter(ctx context.Context, begins time.Duration) (context.Context, *Transfer) {
 	ctx, stop := context.WithCancelCause(ctx)
-	return ctx, &Transfer{stop: stop, timer: time.AfterFunc(MinTime, func() { stop(ErrSlow) }), ctx: ctx}
+	return ctx, &Transfer{stop: stop, timer: time.AfterFunc(begins+MinTime, func() { stop(ErrSlow) }), ctx: ctx, waits: begins > 0}
 }
 
 // Reader reads what the host sends, which counts.
@@ -56,8 +62,8 @@ type watchedReader struct {
 
 func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
-	if t := w.transfer; t.arrived+n >= MinBytes {
-		t.arrived = 0
+	if t := w.transfer; t.arrived+n >= MinBytes || t.waits && n > 0 {
+		t.arrived, t.waits = 0, false
 		t.timer.Reset(MinTime)
 	} else {
 		t.arrived += n

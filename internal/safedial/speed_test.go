@@ -57,6 +57,37 @@ func TestTransferEndsWhenItsHostIsTooSlow(t *testing.T) {
 	}
 }
 
+// A host that has something to prepare may send nothing for a while. Its first byte ends
+// that time.
+func TestHostMayTakeSomeTimeBeforeItSends(t *testing.T) {
+	t.Parallel()
+	const begins = 2 * time.Minute
+	for name, tt := range map[string]struct {
+		first time.Duration // until the first byte
+		then  host
+		want  error
+	}{
+		"late, then fast":   {begins + safedial.MinTime - time.Second, host{pause: time.Second, piece: 1 << 20}, nil},
+		"too late":          {begins + safedial.MinTime + time.Second, host{pause: time.Second, piece: 1 << 20}, safedial.ErrSlow},
+		"early, then slow":  {time.Second, host{pause: safedial.MinTime + time.Second, piece: 1 << 20}, safedial.ErrSlow},
+		"a byte and a byte": {time.Second, host{pause: time.Second, piece: 1}, safedial.ErrSlow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, transfer := safedial.WatchSpeedAfter(t.Context(), begins)
+				defer transfer.End()
+				tt.then.ctx = ctx
+				r := io.LimitReader(transfer.Reader(io.MultiReader(io.LimitReader(host{ctx, tt.first, 1}, 1), tt.then)), 10<<20)
+				_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, make([]byte, 1<<20))
+				if err = transfer.Err(err); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+					t.Errorf("%v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
 func TestTransferThatIsStoppedIsNotSlow(t *testing.T) {
 	t.Parallel()
 	outer, stop := context.WithCancel(t.Context())

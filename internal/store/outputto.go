@@ -62,14 +62,15 @@ func (db *DB) OutputCopyOf(ctx context.Context, team ids.Team, id ids.Run) (c ou
 // dueOutputCopy is one that nobody is at, of a team that is there.
 const dueOutputCopy = `c.state = 'copying' AND c.next_at <= $1 AND c.busy_until <= $1`
 
-// teamCopies counts the copies of the team of a run r that somebody is at.
-const teamCopies = `(SELECT COUNT(*) FROM output_copies o JOIN runs s ON s.id = o.run_id WHERE o.state = 'copying' AND o.busy_until > $1 AND s.team_id = r.team_id)`
+// busyTeams are those that have as many copies under way as one may.
+const busyTeams = `(SELECT s.team_id FROM output_copies o JOIN runs s ON s.id = o.run_id
+	WHERE o.state = 'copying' AND o.busy_until > $1 GROUP BY s.team_id HAVING COUNT(*) >= $2)`
 
 // ClaimOutputCopy takes a copy that is due, for one process.
 func (db *DB) ClaimOutputCopy(ctx context.Context, owner string, now, until time.Time) (c outputto.Copy, err error) {
 	// Reading first keeps an idle server from writing.
 	err = scanOutputCopy(db.q.QueryRowContext(ctx, outputCopyRow+`JOIN teams t ON t.id = r.team_id AND t.closed_at IS NULL
-		WHERE `+dueOutputCopy+` AND `+teamCopies+` < $2 ORDER BY c.next_at, c.run_id LIMIT 1`, micros(now), outputcopy.TeamAtOnce), &c)
+		WHERE `+dueOutputCopy+` AND r.team_id NOT IN `+busyTeams+` ORDER BY c.next_at, c.run_id LIMIT 1`, micros(now), outputcopy.TeamAtOnce), &c)
 	if errors.Is(err, sql.ErrNoRows) {
 		return outputto.Copy{}, nil
 	}

@@ -114,17 +114,15 @@ func (db *DB) AskForRefresh(ctx context.Context, t schedules.Trigger, r *access.
 // busy.
 func (db *DB) TakeDueRefresh(ctx context.Context, now, again time.Time, busy []ids.Team) (d workflows.DueRefresh, err error) {
 	var asked int64
-	var not [workflows.MaxBusyTeams]string
-	for i, team := range busy[:min(len(busy), len(not))] {
-		not[i] = string(team)
-	}
+	var not [workflows.MaxBusyTeams]ids.Team // one text for every number of teams
+	copy(not[:], busy)
 	err = db.inTx(ctx, func(tx *DB) error {
 		err := tx.q.QueryRowContext(ctx, `
 			UPDATE followed_repositories SET due_at = $1
 			WHERE workflow_id = (
 				SELECT f.workflow_id FROM followed_repositories f JOIN workflows w ON w.id = f.workflow_id
-				WHERE f.due_at > 0 AND f.due_at <= $2 AND w.team_id NOT IN ($3, $4, $5, $6) ORDER BY f.due_at LIMIT 1) AND due_at <= $2
-			RETURNING workflow_id, asked_at, asked_by`, micros(again), micros(now), not[0], not[1], not[2], not[3]).Scan((*string)(&d.Workflow), &asked, (*string)(&d.By))
+				WHERE f.due_at > 0 AND f.due_at <= $2 AND w.team_id NOT IN (`+placeholders(3, len(not))+`) ORDER BY f.due_at LIMIT 1) AND due_at <= $2
+			RETURNING workflow_id, asked_at, asked_by`, append([]any{micros(again), micros(now)}, anys(not[:])...)...).Scan((*string)(&d.Workflow), &asked, (*string)(&d.By))
 		if err != nil {
 			return tx.asFault(err, "refresh")
 		}

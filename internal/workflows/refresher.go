@@ -24,9 +24,10 @@ type DueRefresh struct {
 // RefreshPause is how often triggers have one workflow refreshed, at most.
 const RefreshPause = time.Minute
 
-// RefreshesAtOnce are those of one server, and of them so many of a team.
+// RefreshesAtOnce are those of one server, and of them so many of a team. They mostly
+// wait for a host; package turns says why there are so many.
 const (
-	RefreshesAtOnce = 8
+	RefreshesAtOnce = 64
 	refreshesOfTeam = 2
 	// MaxBusyTeams is how many teams can have all that they may under way.
 	MaxBusyTeams = RefreshesAtOnce / refreshesOfTeam

@@ -27,6 +27,7 @@ type Config struct {
 	MaxTotal     int64  // bytes of it
 	Sandbox      string
 	AllowPrivate bool
+	Space        func(context.Context) error // of the file system of Folder; nil: there is always some
 	Log          *slog.Logger
 }
 
@@ -34,8 +35,6 @@ type Config struct {
 var limits = tool.Limits{
 	CPU: 5 * time.Minute, Time: 10 * time.Minute, Memory: 1 << 30, Disk: git.DefaultLimits.Tree + 256<<20, Threads: true,
 }
-
-const atOnce = 2
 
 // Store keeps code, and reads what Git hosts send.
 type Store struct {
@@ -50,11 +49,11 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{packs: tool.New(local.Config{
-		Folder: tools, Log: c.Log, Now: time.Now, Sandbox: local.Sandbox(c.Sandbox), VCPU: atOnce, MemoryBytes: atOnce * limits.Memory,
+		Folder: tools, Log: c.Log, Now: time.Now, Sandbox: local.Sandbox(c.Sandbox), VCPU: git.MaxReads, MemoryBytes: git.MaxReads * limits.Memory,
 	}, limits)}
 	most := git.DefaultLimits
 	most.Hosts = c.GitHosts
-	s.Trees, err = git.NewTrees(git.New(c.AllowPrivate, most), s.packs, git.TreesConfig{Folder: c.Folder, MaxTotal: c.MaxTotal, Log: c.Log, Now: time.Now})
+	s.Trees, err = git.NewTrees(git.New(c.AllowPrivate, most), s.packs, git.TreesConfig{Folder: c.Folder, MaxTotal: c.MaxTotal, Space: c.Space, Log: c.Log, Now: time.Now})
 	return s, err
 }
 

@@ -79,8 +79,11 @@ type Copier struct {
 const TeamAtOnce = 2
 
 const (
-	workers = 8
-	look    = 3 * time.Second
+	// copiesAtOnce are those of one process. They mostly wait for a bucket; package turns
+	// says why there are so many.
+	copiesAtOnce = 64
+
+	look = 3 * time.Second
 	// lease is how long a copy is one process's without a sign of life.
 	lease = time.Minute
 	// signs of life, with how far it has come
@@ -102,38 +105,58 @@ var errTurn = errors.New("others have their turn")
 // Run copies until ctx ends.
 func (c *Copier) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if c.Round(ctx) {
-					continue
-				}
-				t := time.NewTimer(look)
+	defer all.Wait()
+	free, ended := make(chan struct{}, copiesAtOnce), make(chan struct{}, 1)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case free <- struct{}{}:
+		}
+		if attempt := c.claim(ctx); attempt != nil {
+			all.Go(func() {
+				attempt()
+				<-free
 				select {
-				case <-ctx.Done():
-				case <-t.C:
+				case ended <- struct{}{}: // its team may have another
+				default:
 				}
-				t.Stop()
-			}
-		})
+			})
+			continue
+		}
+		<-free
+		t := time.NewTimer(look)
+		select {
+		case <-ctx.Done():
+		case <-ended:
+		case <-t.C:
+		}
+		t.Stop()
 	}
-	all.Wait()
-	return nil
 }
 
 // Round makes an attempt at one copy, and says whether there was one.
 func (c *Copier) Round(ctx context.Context) (busy bool) {
+	attempt := c.claim(ctx)
+	if attempt == nil {
+		return false
+	}
+	attempt()
+	return true
+}
+
+// claim takes a copy that is due, and returns the attempt at it; nil: there is none.
+func (c *Copier) claim(ctx context.Context) (attempt func()) {
 	owner, now := rand.Text(), c.Now()
 	due, err := c.Store.ClaimOutputCopy(ctx, owner, now, now.Add(lease))
 	if err != nil {
 		c.complain(ctx, "cannot look for outputs to copy", err)
-		return false
+		return nil
 	}
 	if due.Run == "" {
-		return false
+		return nil
 	}
-	c.attempt(ctx, owner, due)
-	return true
+	return func() { c.attempt(ctx, owner, due) }
 }
 
 // attempt copies what is left, and writes down how that went.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
@@ -222,7 +224,7 @@ func TestTheCopierRunsUntilItIsStopped(t *testing.T) {
 		go func() { ended <- c.Run(ctx) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := looks.Load(); h.copy.State != outputto.Completed || n > 2*workers+workers*int64(time.Minute/look) {
+		if n := looks.Load(); h.copy.State != outputto.Completed || n > 3+int64(time.Minute/look) {
 			t.Errorf("%s after %d looks", h.copy.State, n)
 		}
 		stop()
@@ -230,6 +232,61 @@ func TestTheCopierRunsUntilItIsStopped(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// While ten teams, which one account can make in a day, have as many copies to slow
+// buckets as they may, another team's outputs are copied.
+func TestSlowBucketsHoldUpNoOtherTeam(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 10 * TeamAtOnce
+		h, c := inTrouble("one")
+		ctx, stop := context.WithCancel(t.Context())
+		var claims atomic.Int64
+		h.claim = func() error {
+			switch n := claims.Add(1); {
+			case n <= slow:
+				h.team(ids.Team(fmt.Sprint("team_slow", n/TeamAtOnce)))
+			case n == slow+1:
+				h.team("team_other")
+			default:
+				return errors.New("there is nothing more")
+			}
+			return nil
+		}
+		var holding, other atomic.Int64
+		c.Outputs = outputs(func(team ids.Team) (runs.Run, []runs.Listed, error) {
+			if team == "team_other" {
+				other.Add(1)
+				return runs.Run{}, nil, fault.NotFound("there is no more of this run")
+			}
+			holding.Add(1)
+			<-ctx.Done()
+			return runs.Run{}, nil, ctx.Err()
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait()
+		if holding.Load() != slow || other.Load() != 1 {
+			t.Errorf("%d slow copies are under way, and %d of the other team", holding.Load(), other.Load())
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type outputs func(team ids.Team) (runs.Run, []runs.Listed, error)
+
+func (o outputs) OutputsToCopy(_ context.Context, team ids.Team, _ ids.Run) (runs.Run, []runs.Listed, error) {
+	return o(team)
+}
+
+func (h *troubled) team(id ids.Team) {
+	h.world.mu.Lock()
+	defer h.world.mu.Unlock()
+	h.copy.Team = id
 }
 
 // parts takes a large object in parts of a size, side by side, and completes it.
