@@ -21,7 +21,7 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: "icons", test: /lucide-react/, minShareCount: 2, priority: 3 },
+            { name: "icons", test: /lucide-react/, minShareCount: 3, priority: 4 },
             {
               name: "react",
               test: /node_modules\/(react|react-dom|scheduler|use-sync-external-store|@tanstack\/(?!.*virtual)[\w-]+)\//,
@@ -29,6 +29,7 @@ export default defineConfig({
             },
             // The first page has neither files nor forms of runs.
             { name: "common", test: /^(?!.*src\/(files|runs)\/)/, minShareCount: 5, maxModuleSize: 8000, priority: 1 },
+            { name: "tray", test: /src\/files\/tray/, priority: 1 },
             { name: "inputs", minShareCount: 5, maxModuleSize: 8000 },
           ],
         },

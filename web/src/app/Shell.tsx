@@ -2,6 +2,8 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { Menu as MenuIcon, Search, WifiOff, X } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { isFailure } from "../api/failure.ts";
+import { DropAnywhere } from "../files/DropAnywhere.tsx";
+import { useTrayShown } from "../files/tray.ts";
 import { NoTeamPage } from "../identity/NoTeamPage.tsx";
 import { useArrival } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
@@ -61,6 +63,7 @@ function Opening() {
 function Shell() {
   const [palette, setPalette] = useState(false);
   const [drawer, setDrawer] = useState(false);
+  const tray = useTrayShown();
   const path = useRouterState({ select: (state) => state.location.pathname });
   // The editor fills the window, less what is above it.
   const editing = useRouterState({
@@ -102,9 +105,12 @@ function Shell() {
           <Outlet />
         </main>
       </div>
-      <Suspense fallback={null}>
-        <UploadTray />
-      </Suspense>
+      <DropAnywhere />
+      {tray && (
+        <Suspense fallback={null}>
+          <UploadTray />
+        </Suspense>
+      )}
       {palette && (
         <Suspense fallback={null}>
           <Palette onClose={() => setPalette(false)} />

@@ -1,29 +1,21 @@
 import { ChevronDown, ChevronUp, CircleCheck, CircleX, Clock, LoaderCircle, RotateCcw, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useTeam } from "../api/team.ts";
-import { meQuery, useMe, useWhyNot } from "../identity/queries.ts";
+import { meQuery } from "../identity/queries.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { bytes, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
-import { toast } from "../ui/toast.ts";
 import { type TeamUpload, type TeamUploads, uploads, useUploads } from "./uploads.ts";
 
-/** UploadTray takes files that are dropped anywhere, and shows what is being uploaded, on every page. */
+/** UploadTray shows what is being uploaded, on every page. */
 export default function UploadTray() {
   const totals = useUploads();
   const [open, setOpen] = useState(true);
-  const dragging = useDropAnywhere();
   const here = useTeam();
-  const { team } = useMe();
   const named = totals.uploads.some((upload) => upload.team !== here);
   useLeaveWarning(totals.going > 0);
   return (
     <>
-      {dragging && (
-        <div className="pointer-events-none fixed inset-3 z-60 grid place-items-center rounded-xl border-2 border-dashed border-accent bg-bg/85 text-lg font-medium">
-          Drop files to upload them to {team.name}
-        </div>
-      )}
       {totals.uploads.length > 0 && (
         <section
           aria-label="Uploads"
@@ -132,41 +124,6 @@ function Row({ upload, named }: { upload: TeamUpload; named: boolean }) {
       )}
     </li>
   );
-}
-
-/** useDropAnywhere queues what is dropped where nothing else takes it. */
-function useDropAnywhere(): boolean {
-  const [over, setOver] = useState(false);
-  const refused = useWhyNot()("upload files");
-  const team = useTeam();
-  useEffect(() => {
-    let depth = 0;
-    const files = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
-    const set = (next: number) => {
-      depth = Math.max(0, next);
-      setOver(depth > 0);
-    };
-    const listeners: [string, (event: DragEvent) => void][] = [
-      ["dragenter", (event) => files(event) && set(depth + 1)],
-      ["dragleave", (event) => files(event) && set(depth - 1)],
-      ["dragover", (event) => files(event) && event.preventDefault()],
-      [
-        "drop",
-        (event) => {
-          set(0);
-          if (!files(event) || event.defaultPrevented) return;
-          event.preventDefault();
-          if (refused) toast.error(refused);
-          else uploads.add(team, [...(event.dataTransfer?.files ?? [])]);
-        },
-      ],
-    ];
-    for (const [name, listener] of listeners) addEventListener(name, listener as EventListener);
-    return () => {
-      for (const [name, listener] of listeners) removeEventListener(name, listener as EventListener);
-    };
-  }, [team, refused]);
-  return over;
 }
 
 function useLeaveWarning(going: boolean): void {

@@ -5,6 +5,7 @@ import { ApiFailure, isRecord, sentence } from "../api/failure.ts";
 import { type TeamClient, useTeam } from "../api/team.ts";
 import { type LargeTransport, sendLarge } from "./large.ts";
 import { type Totals, type Upload, UploadQueue } from "./queue.ts";
+import { showTray } from "./tray.ts";
 
 export const uploads = new UploadQueue<TeamClient>({
   sign: async ({ api }, file) => {
@@ -19,6 +20,8 @@ export const uploads = new UploadQueue<TeamClient>({
   },
   explain: (error) => ({ message: sentence(error), retryable: retryable(error) }),
 });
+
+uploads.subscribe(showTray);
 
 // What was refused stays refused; what broke may work.
 function retryable(error: unknown): boolean {

@@ -1,20 +1,17 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Check, Play, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
-import { Skeleton } from "../ui/Skeleton.tsx";
+import { first } from "./firstExample.ts";
 import type { WorkflowRow } from "./queries.ts";
-import { templatesQuery } from "./templates.ts";
-import { useTemplate } from "./useTemplate.ts";
+import { useFirstTemplate } from "./useTemplate.ts";
 import { endWelcome } from "./welcomed.ts";
 
 /** Welcome leads from nothing to a completed run in three steps, and ticks them off. */
 export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeave: () => void }) {
-  const [template] = useQuery(templatesQuery).data ?? [];
-  const use = useTemplate();
+  const example = useFirstTemplate();
   const whyNot = useWhyNot()("start runs");
   const ran = rows.find((row) => row.lastRuns.length > 0);
   const done = rows.find((row) => row.lastRuns.some((run) => run.status === "completed"));
@@ -23,7 +20,6 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
     endWelcome();
     onLeave();
   };
-  if (!template) return <Skeleton className="mb-6 h-60" />;
   return (
     <section aria-label="First steps" className="mb-6 rounded-xl border bg-surface p-5">
       <div className="mb-4 flex items-start justify-between gap-3">
@@ -34,20 +30,15 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
         <IconButton size="sm" label="Skip" icon={<X className="size-4" aria-hidden />} onClick={leave} />
       </div>
       <ol className="grid gap-3 md:grid-cols-3">
-        <Step
-          number={1}
-          done={Boolean(ran)}
-          title={`Run ${(ran ?? template).name}`}
-          text={(ran ?? template).description}
-        >
+        <Step number={1} done={Boolean(ran)} title={`Run ${(ran ?? first).name}`} text={(ran ?? first).description}>
           {!ran && (
             <Button
               look="primary"
               size="sm"
               icon={<Play className="size-4" aria-hidden />}
-              busy={use.isPending}
+              busy={example.isPending}
               disabledReason={whyNot}
-              onClick={() => use.mutate({ template, run: true })}
+              onClick={() => example.mutate()}
             >
               Run now
             </Button>

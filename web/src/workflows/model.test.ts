@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { first } from "./firstExample.ts";
 import { boxes, foldersOf, inFolder, needsFiles, pick, readImport } from "./model.ts";
 import type { Definition, WorkflowRow } from "./queries.ts";
 import { loadTemplates, readTemplate, sampleNames } from "./templates.ts";
@@ -86,6 +87,7 @@ test("a template is named by its file, or by its README", () => {
 test("every example is a template that runs at a click", async () => {
   const templates = await loadTemplates();
   expect(templates.length).toBeGreaterThan(5);
+  expect(templates[0]).toMatchObject(first); // the one that the welcome runs
   for (const { name, definition, samples } of templates) {
     for (const [input, { required }] of Object.entries(definition.inputs ?? {})) {
       if (required !== false) expect(samples[input]?.length, `${name}, ${input}`).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { type TeamClient, useTeam } from "../api/team.ts";
 import { useGo } from "../page/useGo.ts";
 import { needsValues } from "./model.ts";
 import { createWorkflow, startRun } from "./queries.ts";
-import type { Template } from "./templates.ts";
+import { type Template, templatesQuery } from "./templates.ts";
 
 /** lacksFiles tells whether a template asks for files that it does not bring. */
 export function lacksFiles({ definition, samples }: Template): boolean {
@@ -14,23 +14,41 @@ export function lacksFiles({ definition, samples }: Template): boolean {
 
 /** useTemplate makes a workflow of a template, runs it if wanted and possible, and goes there. */
 export function useTemplate() {
-  const team = useTeam();
-  const go = useGo();
+  const apply = useApply();
   return useMutation({
-    mutationFn: async ({ template, run }: { template: Template; run: boolean }) => {
-      const workflow = await createWorkflow(team.api, template);
-      void team.invalidateQueries({ queryKey: ["workflows"] });
-      if (!run || lacksFiles(template) || needsValues(template.definition)) {
-        const search = run ? { run: true as const } : {};
-        return go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id }, search });
-      }
-      const { runId } = await startRun(team.api, {
-        workflowId: workflow.id,
-        inputs: await uploadSamples(team, template),
-      });
-      return go({ to: "/runs/$runId", params: { runId } });
+    mutationFn: ({ template, run }: { template: Template; run: boolean }) => apply(template, run),
+  });
+}
+
+/** useFirstTemplate runs the first template. The templates load only then. */
+export function useFirstTemplate() {
+  const team = useTeam();
+  const apply = useApply();
+  return useMutation({
+    mutationFn: async () => {
+      const [template] = await team.fetchQuery(templatesQuery);
+      if (!template) throw new Error("This build has no templates.");
+      return apply(template, true);
     },
   });
+}
+
+function useApply() {
+  const team = useTeam();
+  const go = useGo();
+  return async (template: Template, run: boolean) => {
+    const workflow = await createWorkflow(team.api, template);
+    void team.invalidateQueries({ queryKey: ["workflows"] });
+    if (!run || lacksFiles(template) || needsValues(template.definition)) {
+      const search = run ? { run: true as const } : {};
+      return go({ to: "/workflows/$workflowId", params: { workflowId: workflow.id }, search });
+    }
+    const { runId } = await startRun(team.api, {
+      workflowId: workflow.id,
+      inputs: await uploadSamples(team, template),
+    });
+    return go({ to: "/runs/$runId", params: { runId } });
+  };
 }
 
 /** uploadSamples makes the template's sample files the team's own, and gives what a run takes. */
