@@ -24,8 +24,8 @@ import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasur
 import { toast } from "../ui/toast.ts";
 import { actions as table } from "./actions/actions.ts";
 import { useCanEdit, useEditor, useFindingsOf, useGraph, useSession, useShown, useWorkspace } from "./context.ts";
+import { add } from "./document/kinds.ts";
 import type { InsertAt } from "./Insert.tsx";
-import { add } from "./kinds.ts";
 import { Cursors } from "./People.tsx";
 import { coversOf } from "./useCanvasView.ts";
 

@@ -21,7 +21,7 @@ import type * as Y from "yjs";
 import { commandVariables } from "../definition/completion.ts";
 import { highlight, tabThrough } from "./codeStyle.ts";
 import { useEditor, useGraph } from "./context.ts";
-import type { Document } from "./document.ts";
+import type { Document } from "./document/document.ts";
 import { useMark } from "./Marked.tsx";
 import { TextPresence } from "./textPresence.ts";
 

@@ -1,8 +1,8 @@
 import { Command } from "cmdk";
 import { Dialog } from "../ui/Dialog.tsx";
 import { useGraph, useWorkspace } from "./context.ts";
-import type { End } from "./document.ts";
-import { addStep, type Kind, kinds } from "./kinds.ts";
+import type { End } from "./document/document.ts";
+import { addStep, type Kind, kinds } from "./document/kinds.ts";
 
 export interface InsertAt {
   at: { x: number; y: number };

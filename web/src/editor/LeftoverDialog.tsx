@@ -3,7 +3,7 @@ import { Button } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { useCanEdit, useGraph, useSession, useShown, useWorkspace } from "./context.ts";
-import { type Leftover, scriptEdits, whyLeft } from "./rename.ts";
+import { type Leftover, scriptEdits, whyLeft } from "./document/rename.ts";
 
 const kinds = { step: "step", input: "input", parameter: "parameter", output: "output", port: "input" };
 

@@ -6,13 +6,13 @@ import type { Definition, GraphNode } from "../definition/model.ts";
 import { byStep, type Finding } from "../definition/problems.ts";
 import type { Actions } from "./actions/actions.ts";
 import { Editing, newSoughtField, Working } from "./context.ts";
-import { Document } from "./document.ts";
+import { Document } from "./document/document.ts";
+import { GraphStore } from "./document/store.ts";
+import { writeDefinition } from "./document/ydoc.ts";
 import { Inspector } from "./Inspector.tsx";
 import { newProblems } from "./problems.ts";
 import type { Session } from "./session.ts";
-import { GraphStore } from "./store.ts";
 import { WorkflowPanel } from "./WorkflowPanel.tsx";
-import { writeDefinition } from "./ydoc.ts";
 
 vi.mock("./CommandEditor.tsx", () => ({ default: () => null }));
 vi.mock("./NodeSecrets.tsx", () => ({ NodeSecrets: () => null }));

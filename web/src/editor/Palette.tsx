@@ -3,7 +3,7 @@ import { useState } from "react";
 import { IconButton } from "../ui/Button.tsx";
 import { Input } from "../ui/Field.tsx";
 import { useGraph, useWorkspace } from "./context.ts";
-import { add, findKinds } from "./kinds.ts";
+import { add, findKinds } from "./document/kinds.ts";
 
 /** Palette lists the steps that can be added: by dragging, or by a click. */
 export function Palette({ onClose }: { onClose: () => void }) {

@@ -7,7 +7,7 @@ import { IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Select } from "../ui/Field.tsx";
 import { useEditor, useGraph, useWorkspace } from "./context.ts";
-import type { Side } from "./document.ts";
+import type { Side } from "./document/document.ts";
 import { DraftInput, NameRow, Rows, Small } from "./fields.tsx";
 import { Marked, useMark } from "./Marked.tsx";
 

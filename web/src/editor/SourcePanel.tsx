@@ -22,7 +22,7 @@ import { toast } from "../ui/toast.ts";
 import { applyChecked, type CodeDraft } from "./codeDraft.ts";
 import { highlight, tabThrough } from "./codeStyle.ts";
 import { useCanEdit, useEditor, useGraph } from "./context.ts";
-import type { Document } from "./document.ts";
+import type { Document } from "./document/document.ts";
 import { type Format, read, write } from "./source.ts";
 
 /** Shown is a text with what it began from. */

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { Definition, GraphNode } from "../definition/model.ts";
 import { applyChecked, applyCode, type CodeDraft, newCodeDraft } from "./codeDraft.ts";
-import { Document } from "./document.ts";
+import { Document } from "./document/document.ts";
+import { writeDefinition } from "./document/ydoc.ts";
 import { write } from "./source.ts";
-import { writeDefinition } from "./ydoc.ts";
 
 const step = (id: string, more: object = {}) => ({ id, type: "task", command: `${id}\n`, ...more }) as GraphNode;
 const base = { version: 1, nodes: [step("a"), step("b"), step("c")] } as Definition;

@@ -4,7 +4,7 @@ import { createStore } from "zustand/vanilla";
 import { type Keyed, keyed, renamedIds } from "../definition/merge.ts";
 import type { Definition, GraphNode } from "../definition/model.ts";
 import { newId } from "../definition/names.ts";
-import { alignKeys, type Document } from "./document.ts";
+import { alignKeys, type Document } from "./document/document.ts";
 import type { Format } from "./source.ts";
 
 export interface CodeDraft {

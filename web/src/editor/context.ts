@@ -3,9 +3,9 @@ import { useStore } from "zustand";
 import { createStore } from "zustand/vanilla";
 import type { Finding } from "../definition/problems.ts";
 import type { Actions } from "./actions/actions.ts";
+import type { GraphStore, Shown } from "./document/store.ts";
 import type { ProblemStore } from "./problems.ts";
 import type { Session, SessionState } from "./session.ts";
-import type { GraphStore, Shown } from "./store.ts";
 
 export interface EditorContext {
   session: Session;

@@ -3,7 +3,7 @@
 import { createStore } from "zustand/vanilla";
 import { type Api, ask, type Schemas } from "../api/client.ts";
 import { byStep, type Finding, faultyLines, findingsOf } from "../definition/problems.ts";
-import type { Document } from "./document.ts";
+import type { Document } from "./document/document.ts";
 import type { Findings } from "./live.ts";
 
 interface ProblemState {

@@ -2,10 +2,10 @@ import { expect, test, vi } from "vitest";
 import monteCarlo from "../../../examples/monte-carlo/workflow.json";
 import { ApiFailure } from "../api/failure.ts";
 import type { Definition } from "../definition/model.ts";
-import { Document } from "./document.ts";
+import { Document } from "./document/document.ts";
+import { GraphStore } from "./document/store.ts";
+import { writeDefinition } from "./document/ydoc.ts";
 import { Session } from "./session.ts";
-import { GraphStore } from "./store.ts";
-import { writeDefinition } from "./ydoc.ts";
 
 const definition = monteCarlo.definition as unknown as Definition;
 const [first, second] = (definition.nodes ?? []).map((node) => node.id) as [string, string];

@@ -7,14 +7,14 @@ import type { Definition, Edit } from "../definition/model.ts";
 import type { Name } from "../definition/references.ts";
 import { toast } from "../ui/toast.ts";
 import { newCodeDraft } from "./codeDraft.ts";
-import { Document } from "./document.ts";
+import { Document } from "./document/document.ts";
+import { type Leftover, rename } from "./document/rename.ts";
+import { GraphStore } from "./document/store.ts";
+import { writeDefinition } from "./document/ydoc.ts";
 import { type Ending, type Findings, Live, type Pass } from "./live.ts";
 import { newPresence, watchPresence } from "./presence.ts";
-import { type Leftover, rename } from "./rename.ts";
-import { GraphStore } from "./store.ts";
 import { Unsaved } from "./unsaved.ts";
 import { forgetEdits, type UnsavedEdits } from "./unsavedStore.ts";
-import { writeDefinition } from "./ydoc.ts";
 
 export type Save = "opening" | "saved" | "saving" | "offline" | "conflict" | "refused";
 

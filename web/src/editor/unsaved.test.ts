@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import * as Y from "yjs";
 import monteCarlo from "../../../examples/monte-carlo/workflow.json";
 import type { Definition } from "../definition/model.ts";
-import { Document } from "./document.ts";
-import { rename } from "./rename.ts";
+import { Document } from "./document/document.ts";
+import { rename } from "./document/rename.ts";
+import { keyedOf, writeDefinition } from "./document/ydoc.ts";
 import { descends, Unsaved } from "./unsaved.ts";
 import type { UnsavedEdits } from "./unsavedStore.ts";
-import { keyedOf, writeDefinition } from "./ydoc.ts";
 
 const base = monteCarlo.definition as unknown as Definition;
 const [first] = (base.nodes ?? []).map((node) => node.id) as [string];

@@ -3,9 +3,9 @@
 import * as Y from "yjs";
 import { type Keyed, keyed } from "../definition/merge.ts";
 import type { Definition } from "../definition/model.ts";
-import { alignKeys, type Document } from "./document.ts";
+import { alignKeys, type Document } from "./document/document.ts";
+import { definitionOf, keyedOf, LOCAL } from "./document/ydoc.ts";
 import { editsOf, forgetEdits, keepEdits, type UnsavedEdits } from "./unsavedStore.ts";
-import { definitionOf, keyedOf, LOCAL } from "./ydoc.ts";
 
 const pause = 200;
 const basePause = 1500;

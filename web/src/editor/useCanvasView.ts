@@ -2,7 +2,7 @@ import { useReactFlow } from "@xyflow/react";
 import { type RefObject, useEffect, useMemo, useState } from "react";
 import { type Box, boundsOf, farthest, isVisible, type Pane, uncovered, viewOf } from "../graph/view.ts";
 import type { CanvasView } from "./actions/actions.ts";
-import type { GraphStore } from "./store.ts";
+import type { GraphStore } from "./document/store.ts";
 
 /** What lies over the canvas. */
 const panels = "[role=toolbar], [data-over-canvas], .react-flow__panel";

@@ -1,7 +1,7 @@
 import { useMemo, useSyncExternalStore } from "react";
 import type { GraphNode, NamedPart } from "../definition/model.ts";
 import { useGraph } from "./context.ts";
-import { membersOf } from "./ydoc.ts";
+import { membersOf } from "./document/ydoc.ts";
 
 /** useNamed returns the named values of a part of the definition, again when one of them changes. */
 export function useNamed(part: NamedPart): Record<string, unknown> {

@@ -20,9 +20,9 @@ import {
   Wand2,
 } from "lucide-react";
 import { toast } from "../../ui/toast.ts";
-import { pieceText, readPiece } from "../clipboard.ts";
-import type { Document } from "../document.ts";
-import type { GraphStore } from "../store.ts";
+import { pieceText, readPiece } from "../document/clipboard.ts";
+import type { Document } from "../document/document.ts";
+import type { GraphStore } from "../document/store.ts";
 
 /** CanvasView is how the canvas is looked at. Panels that lie over it count as not visible. */
 export interface CanvasView {

@@ -24,7 +24,7 @@ import { Commit } from "./Commit.tsx";
 import { RetryButtons } from "./Retry.tsx";
 
 const LabelDialog = lazy(async () => ({ default: (await import("./LabelDialog.tsx")).LabelDialog }));
-const ResultLinks = lazy(async () => ({ default: (await import("../../sharing/ResultLinks.tsx")).ResultLinks }));
+const ResultLinks = lazy(async () => ({ default: (await import("../results/ResultLinks.tsx")).ResultLinks }));
 const RunDialog = lazy(async () => ({ default: (await import("../start/RunDialog.tsx")).RunDialog }));
 
 /** RunHead shows the status of the run and its actions. */

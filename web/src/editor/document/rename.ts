@@ -1,6 +1,6 @@
 // Renaming something together with everything that refers to it.
-import type { Definition, Edit } from "../definition/model.ts";
-import { type Name, type Reference, referencesTo, renamed } from "../definition/references.ts";
+import type { Definition, Edit } from "../../definition/model.ts";
+import { type Name, type Reference, referencesTo, renamed } from "../../definition/references.ts";
 import type { Document } from "./document.ts";
 
 /** Leftover is what still says an old name after a rename. */

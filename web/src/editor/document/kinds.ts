@@ -1,8 +1,8 @@
 // The steps that can be added.
 import { Code, FileStack, GitBranch, ListTree, type LucideIcon, Merge, StickyNote, Terminal } from "lucide-react";
-import type { GraphNode } from "../definition/model.ts";
-import { card } from "../graph/ports.ts";
-import type { Sized } from "../graph/view.ts";
+import type { GraphNode } from "../../definition/model.ts";
+import { card } from "../../graph/ports.ts";
+import type { Sized } from "../../graph/view.ts";
 import type { Document, End } from "./document.ts";
 import type { GraphStore } from "./store.ts";
 

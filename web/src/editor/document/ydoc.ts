@@ -1,10 +1,10 @@
 // The definition as a Yjs document, and back. internal/domain/document does the
 // same on the server, and both must agree.
 import * as Y from "yjs";
-import { isRecord } from "../api/failure.ts";
-import { textEdits } from "../definition/diff.ts";
-import { type Keyed, keyed } from "../definition/merge.ts";
-import { type Definition, type GraphEdge, type GraphNode, namedParts, same } from "../definition/model.ts";
+import { isRecord } from "../../api/failure.ts";
+import { textEdits } from "../../definition/diff.ts";
+import { type Keyed, keyed } from "../../definition/merge.ts";
+import { type Definition, type GraphEdge, type GraphNode, namedParts, same } from "../../definition/model.ts";
 
 /** Link is an edge as the document keeps it, by its id. Its ends are keys of steps. */
 export interface Link extends Record<string, unknown> {

@@ -1,9 +1,9 @@
 import { expect, test, vi } from "vitest";
 import * as Y from "yjs";
-import fastq from "../../../examples/fastq-quality/workflow.json";
-import type { Definition, GraphNode } from "../definition/model.ts";
-import { differences } from "../graph/diff.ts";
-import { card } from "../graph/ports.ts";
+import fastq from "../../../../examples/fastq-quality/workflow.json";
+import type { Definition, GraphNode } from "../../definition/model.ts";
+import { differences } from "../../graph/diff.ts";
+import { card } from "../../graph/ports.ts";
 import { readPiece } from "./clipboard.ts";
 import { Document } from "./document.ts";
 import { addStep, freePlace, kinds } from "./kinds.ts";

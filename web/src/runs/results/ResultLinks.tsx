@@ -1,19 +1,19 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, once, type Schemas } from "../api/client.ts";
-import { apiOf, useApi } from "../api/team.ts";
-import { useWhyNot } from "../identity/queries.ts";
-import { Answer } from "../page/Answer.tsx";
-import { Problem } from "../page/Problem.tsx";
-import { Button } from "../ui/Button.tsx";
-import { Copy } from "../ui/Copy.tsx";
-import { Dialog } from "../ui/Dialog.tsx";
-import { Checkbox, Choice, Field } from "../ui/Field.tsx";
-import { Form } from "../ui/Form.tsx";
-import { plural } from "../ui/format.ts";
-import { Notice, type Tone } from "../ui/Notice.tsx";
-import { Pill } from "../ui/Pill.tsx";
-import { Time } from "../ui/Time.tsx";
+import { ask, once, type Schemas } from "../../api/client.ts";
+import { apiOf, useApi } from "../../api/team.ts";
+import { useWhyNot } from "../../identity/queries.ts";
+import { Answer } from "../../page/Answer.tsx";
+import { Problem } from "../../page/Problem.tsx";
+import { Button } from "../../ui/Button.tsx";
+import { Copy } from "../../ui/Copy.tsx";
+import { Dialog } from "../../ui/Dialog.tsx";
+import { Checkbox, Choice, Field } from "../../ui/Field.tsx";
+import { Form } from "../../ui/Form.tsx";
+import { plural } from "../../ui/format.ts";
+import { Notice, type Tone } from "../../ui/Notice.tsx";
+import { Pill } from "../../ui/Pill.tsx";
+import { Time } from "../../ui/Time.tsx";
 
 type ResultLink = Schemas["ResultLink"];
 

@@ -1,8 +1,8 @@
 // Copied steps are text: they can be pasted into another workflow, a mail, or
 // an issue, and a whole definition can be pasted back.
-import { isRecord } from "../api/failure.ts";
-import type { GraphEdge, GraphNode } from "../definition/model.ts";
-import { namePattern } from "../definition/names.ts";
+import { isRecord } from "../../api/failure.ts";
+import type { GraphEdge, GraphNode } from "../../definition/model.ts";
+import { namePattern } from "../../definition/names.ts";
 import type { Piece } from "./document.ts";
 
 export function pieceText(piece: Piece): string {

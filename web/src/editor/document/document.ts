@@ -2,11 +2,11 @@
 // whether editing is allowed, and makes each gesture one step of undo. It names
 // steps by their keys, which never change, unless a name says `id`.
 import * as Y from "yjs";
-import { isRecord } from "../api/failure.ts";
-import { type Keyed, merge, rekeyed } from "../definition/merge.ts";
-import type { Definition, Edit, GraphEdge, GraphNode, NamedPart } from "../definition/model.ts";
-import { freeName, newId } from "../definition/names.ts";
-import { type Placed, place } from "../graph/layout.ts";
+import { isRecord } from "../../api/failure.ts";
+import { type Keyed, merge, rekeyed } from "../../definition/merge.ts";
+import type { Definition, Edit, GraphEdge, GraphNode, NamedPart } from "../../definition/model.ts";
+import { freeName, newId } from "../../definition/names.ts";
+import { type Placed, place } from "../../graph/layout.ts";
 import {
   definitionOf,
   idsOf,
