@@ -113,6 +113,33 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
   calm(page);
 });
 
+test("the errors of all failed items are read on request, some at a time", async () => {
+  const ada = await harness.person("Ada Marsh");
+  const { page } = ada;
+  const runId = await start(ada, 60, 'if [ "${ITEM#sample-}" -lt 40 ]; then echo "bad $ITEM"; exit 3; fi');
+  await ended(ada, runId);
+  const limits: string[] = [];
+  page.on("request", (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname.endsWith("/shards")) limits.push(searchParams.get("limit") ?? "");
+  });
+  await page.goto(`${harness.url}/runs/${runId}`);
+  const wrong = page.getByRole("region", { name: "What went wrong" });
+  const items = wrong.getByRole("list", { name: "Failed items" }).getByRole("listitem");
+  await wrong.getByText("bad sample-4", { exact: true }).waitFor();
+  expect(await items.count()).toBe(5);
+  await wrong.getByRole("button", { name: "Show 20 more of 35" }).click();
+  await wrong.getByText("bad sample-24", { exact: true }).waitFor();
+  expect(await items.count()).toBe(25);
+  await look(page, "run-more-failed-items");
+  await wrong.getByRole("button", { name: "Show 15 more of 15" }).click();
+  await wrong.getByText("bad sample-39", { exact: true }).waitFor();
+  expect(await items.count()).toBe(40);
+  await wrong.getByRole("button", { name: /^Show/ }).waitFor({ state: "detached" });
+  expect(limits).toEqual(["5", "20", "20"]);
+  calm(page);
+});
+
 const many = process.env.MILLRACE_TEST_ALL ? 10_000 : 2_000;
 
 test(`${many} items are scrolled through, a hundred of them drawn`, async () => {

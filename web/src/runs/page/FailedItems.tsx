@@ -1,15 +1,20 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { useStore } from "zustand";
-import { ask } from "../../api/client.ts";
+import { askPage } from "../../api/client.ts";
 import { apiOf } from "../../api/team.ts";
+import { Problem } from "../../page/Problem.tsx";
+import { Button } from "../../ui/Button.tsx";
+import { count } from "../../ui/format.ts";
 import { LogLines } from "../log/LogLines.tsx";
 import type { RunNode } from "../queries.ts";
 import type { RunStore } from "../runStore.ts";
-import { itemCauseOf, named, tailOf } from "./failure.ts";
+import { itemCauses, named, tailOf } from "./failure.ts";
 import { itemText } from "./items.ts";
 
-const shown = 5;
-const lines = 3;
+const first = 5;
+const more = 20;
+const tailLines = 3; // an error is at the end of a log
 
 interface FailedItemsProps {
   store: RunStore;
@@ -17,24 +22,31 @@ interface FailedItemsProps {
   onLog: (item: number) => void;
 }
 
-/** FailedItems lists the first failed items of a scatter with the end of their logs. */
+/** FailedItems lists the failed items of a scatter with their errors: the first few, and more on request. */
 export function FailedItems({ store, node, onLog }: FailedItemsProps) {
   const events = useStore(store.state, (state) => state.events);
-  const items = useQuery({
+  const causes = useMemo(() => itemCauses(events, node.id), [events, node.id]);
+  const items = useInfiniteQuery({
     queryKey: ["failed items", store.run.id, node.id],
-    queryFn: ({ client }) =>
-      ask(
+    queryFn: ({ client, pageParam }) =>
+      askPage(
         apiOf(client).GET("/api/runs/{id}/nodes/{nodeId}/shards", {
-          params: { path: { id: store.run.id, nodeId: node.id }, query: { status: "failed", limit: shown } },
+          params: {
+            path: { id: store.run.id, nodeId: node.id },
+            query: { status: "failed", limit: pageParam ? more : first, ...(pageParam && { cursor: pageParam }) },
+          },
         }),
       ),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.next ?? undefined,
   });
-  const more = (node.shards?.failed ?? 0) - shown;
+  const rows = items.data?.pages.flatMap((page) => page.rows) ?? [];
+  const left = (node.shards?.failed ?? 0) - rows.length;
   return (
     <>
-      <ul aria-label="Failed items" className="mt-3 space-y-2 text-sm">
-        {items.data?.map((item) => {
-          const tail = tailOf(itemCauseOf(events, node.id, item.index), lines);
+      <ul aria-label="Failed items" className="mt-3 max-h-[36rem] space-y-2 overflow-y-auto text-sm">
+        {rows.map((item) => {
+          const lines = tailOf(causes.get(item.index) ?? null, tailLines);
           const message = item.attempts.at(-1)?.message;
           return (
             <li key={item.index}>
@@ -44,12 +56,17 @@ export function FailedItems({ store, node, onLog }: FailedItemsProps) {
                 </button>
                 {message && ` ${named(message, node)}`}
               </p>
-              {tail.length > 0 && <LogLines lines={tail} />}
+              {lines.length > 0 && <LogLines lines={lines} />}
             </li>
           );
         })}
       </ul>
-      {more > 0 && <p className="mt-2 text-sm">{more} more under Items.</p>}
+      {items.error && <Problem error={items.error} retry={() => void items.fetchNextPage()} />}
+      {items.hasNextPage && left > 0 && (
+        <Button size="sm" className="mt-2" busy={items.isFetchingNextPage} onClick={() => void items.fetchNextPage()}>
+          Show {count(Math.min(more, left))} more of {count(left)}
+        </Button>
+      )}
     </>
   );
 }

@@ -20,6 +20,15 @@ export function itemCauseOf(events: readonly RunEvent[], nodeId: string, item: n
   );
 }
 
+/** itemCauses is, by item, the event with the reason why it failed. */
+export function itemCauses(events: readonly RunEvent[], nodeId: string): Map<number, RunEvent> {
+  return new Map(
+    events.flatMap((event): [number, RunEvent][] =>
+      event.type === "node.failed" && event.nodeId === nodeId && event.shard !== null ? [[event.shard, event]] : [],
+    ),
+  );
+}
+
 /** tailOf is the last lines of a failed node's log, from its event. */
 export function tailOf(event: RunEvent | null, lines = 20): string[] {
   const text = typeof event?.data.log === "string" ? event.data.log : "";

@@ -5,7 +5,7 @@ import { applyEvent, applyIfNewer } from "../runStore.ts";
 import { waitingText } from "../waiting.ts";
 import { attemptsOf } from "./attempts.ts";
 import { compared } from "./comparison.ts";
-import { causeOf, firstFailure, named, tailOf } from "./failure.ts";
+import { causeOf, firstFailure, itemCauses, named, tailOf } from "./failure.ts";
 import { relatedSteps } from "./relatedSteps.ts";
 
 const node = (change: Partial<RunNode> = {}): RunNode => ({
@@ -66,6 +66,16 @@ test("the cause is the last failure, with the end of its log", () => {
   ];
   expect(tailOf(causeOf(events, "a"), 2)).toEqual(["two", "three"]);
   expect(tailOf(null)).toEqual([]);
+});
+
+test("the cause of an item is its newest failure in that step", () => {
+  const failed = (second: number, shard: number | null, nodeId = "a") =>
+    event("node.failed", second, { shard, nodeId, data: { log: `at ${second}` } });
+  const causes = itemCauses([failed(1, 0), failed(2, 7), failed(3, 7), failed(4, null), failed(5, 1, "b")], "a");
+  expect([...causes].map(([item, { seq }]) => [item, seq])).toEqual([
+    [0, 1],
+    [7, 3],
+  ]);
 });
 
 test("attempts stand one after another", () => {
