@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -37,11 +40,12 @@ func (s *settings) openObjects(ctx context.Context, signingKey []byte, now func(
 
 func (s *settings) objectsFolder() string { return filepath.Join(s.Data, "objects") }
 
-// The doctor looks for so many of the newest files, and reads as many of them as have
-// that many bytes together.
+// What the doctor looks at.
 const (
-	lookedAt  = 100
-	readBytes = 256 << 20
+	lookedAt      = 100       // of the newest files
+	readBytes     = 256 << 20 // of their content
+	outputsSample = 200
+	statsAtOnce   = 16
 )
 
 // checkObjects looks for the newest files of the database where the settings
@@ -57,12 +61,10 @@ func (s *settings) checkObjects(ctx context.Context) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var store objects.Store
-	if s.StorageURL != "" {
-		store, err = s3.Open(ctx, s.StorageURL, time.Now)
-	} else if len(list) > 0 { // else there need not be a folder yet
-		store, err = disk.Open(ctx, s.objectsFolder(), nil, time.Now)
+	if len(list) == 0 && s.StorageURL == "" { // there need not be a folder yet
+		return "", nil
 	}
+	store, err := s.openStorage(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -71,6 +73,74 @@ func (s *settings) checkObjects(ctx context.Context) (how string, err error) {
 		return "", err
 	}
 	return fmt.Sprintf(" (of the newest %d, the content of %d was read)", len(list), read), nil
+}
+
+// openStorage opens the store that the settings name beside a server.
+func (s *settings) openStorage(ctx context.Context) (objects.Store, error) {
+	if s.StorageURL != "" {
+		return s3.Open(ctx, s.StorageURL, time.Now)
+	}
+	return disk.Open(ctx, s.objectsFolder(), nil, time.Now)
+}
+
+// checkMarks looks at the marks of some outputs. They tell whether the storage was restored
+// or copied, which makes the server verify outputs before it gives them out.
+func (s *settings) checkMarks(ctx context.Context) finding {
+	f := finding{what: "marks of outputs", warning: true}
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
+	if err != nil {
+		return f // the check of the database says why
+	}
+	defer db.Close()
+	list, err := db.OldestAndNewestOutputs(ctx, outputsSample)
+	if err != nil || len(list) == 0 {
+		f.err = err
+		return f
+	}
+	store, err := s.openStorage(ctx)
+	if err != nil {
+		return f // the check of stored files says why
+	}
+	other, lost, err := compareMarks(ctx, store, list)
+	f.what += fmt.Sprintf(" (of the oldest and newest %d)", len(list))
+	switch {
+	case err != nil:
+		f.err = err
+	case lost > 0:
+		f.warning = false
+		f.err = fmt.Errorf("%d are missing or do not have the content that the database recorded: restore them from a backup", lost)
+	case other > 0:
+		f.err = fmt.Errorf("%d do not have the mark that the database recorded, as after a restored backup or a copied bucket: "+
+			"then there is nothing to do, since the server verifies the content of each output when somebody first lists or reuses it; "+
+			"if nothing was restored or copied, find out what else writes to this storage", other)
+	}
+	return f
+}
+
+// compareMarks counts the objects that have another mark than was recorded, and those
+// that are missing or were found to have other content.
+func compareMarks(ctx context.Context, store objects.Store, list []runs.Recorded) (other, lost int64, err error) {
+	var others, losses atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(statsAtOnce)
+	for _, o := range list {
+		g.Go(func() error {
+			found, err := store.Stat(ctx, o.Key)
+			switch {
+			case fault.Is(err, fault.KindNotFound):
+				losses.Add(1)
+			case err != nil:
+				return err
+			case found.Size != o.Size || found.Mark == o.RejectedMark:
+				losses.Add(1)
+			case found.Mark != o.Mark:
+				others.Add(1)
+			}
+			return nil
+		})
+	}
+	err = g.Wait()
+	return others.Load(), losses.Load(), err
 }
 
 // compareObjects looks for objects, and reads as many of them as readBytes allows.

@@ -108,10 +108,10 @@ func copyObjects(t *testing.T, from, to string) {
 	}
 }
 
-// restorable makes a file, a report and a folder.
+// restorable makes a file, one of several parts, a report and a folder.
 const restorable = `{"nodes":[{"id":"a",
-	"command":"echo hello > o; echo '<b>hi</b>' > page.html; mkdir dir; echo in > dir/f",
-	"outputs":{"o":{"path":"o"},"page":{"path":"page.html"},"dir":{"path":"dir","directory":true}}}]}`
+	"command":"echo hello > o; head -c 6000000 /dev/zero > large; echo '<b>hi</b>' > page.html; mkdir dir; echo in > dir/f",
+	"outputs":{"o":{"path":"o"},"large":{"path":"large"},"page":{"path":"page.html"},"dir":{"path":"dir","directory":true}}}]}`
 
 // Copied objects have other inodes, times or ETags. The server verifies their content
 // once and goes on using them.
@@ -153,7 +153,8 @@ func TestRestoredOutputsAreIntact(t *testing.T) {
 			again := start(t, "--data", to, "--sandbox", "none")
 			again.hasRestored(cookie, id)
 			again.kill()
-			if out, _ := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); !strings.Contains(string(out), "ok       stored files (of the newest ") || strings.Contains(string(out), "the content of 0 was read") {
+			if out, _ := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); !strings.Contains(string(out), "ok       stored files (of the newest ") || strings.Contains(string(out), "the content of 0 was read") ||
+				!strings.Contains(string(out), "ok       marks of outputs (") {
 				t.Errorf("doctor prints\n%s", out)
 			}
 		})
@@ -174,50 +175,72 @@ func TestRestoredOutputsAreIntact(t *testing.T) {
 			t.Errorf("changed outputs were reused: %v", retried["nodes"])
 		}
 		again.kill()
-		if out, err := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); err == nil || !strings.Contains(string(out), "1 of the newest") || !strings.Contains(string(out), "WRONG    stored files") {
+		if out, err := millrace(t, "admin", "doctor", "--data", to).CombinedOutput(); err == nil || !strings.Contains(string(out), "1 of the newest") || !strings.Contains(string(out), "WRONG    stored files") ||
+			!strings.Contains(string(out), "WRONG    marks of outputs (of the oldest and newest 8): 1 are missing or do not have the content") {
 			t.Errorf("%v, doctor prints\n%s", err, out)
 		}
 	})
 }
 
 // The copy of a bucket may have other ETags: those of objects that were sent in parts
-// say nothing of their content.
+// say nothing of their content. The doctor notices, and the server verifies each once.
 func TestOutputsOfACopiedBucketAreIntact(t *testing.T) {
 	t.Parallel()
 	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
 	prefix := fmt.Sprint("copied", rand.Uint64())
-	serve := func(data, folder string) *server {
-		return start(t, "--data", data, "--storage-url", bucketAddress(t)+"&prefix="+prefix+folder, "--sandbox", "none")
-	}
-	s := serve(data, "/first")
+	original := bucketAddress(t) + "&prefix=" + prefix
+	s := start(t, "--data", data, "--storage-url", original, "--sandbox", "none")
 	token, cookie, _ := s.signUp("ada")
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, restorable)))
 	s.endedFor(cookie, id)
 	if out, err := millrace(t, "backup", "--data", data, backup).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	client, u := openBucket(t, bucketAddress(t))
-	core := minio.Core{Client: client}
-	for object := range client.ListObjects(t.Context(), u.Host, minio.ListObjectsOptions{Prefix: prefix + "/first/", Recursive: true}) {
-		body, _, _, err := core.GetObject(t.Context(), u.Host, object.Key, minio.GetObjectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		to := prefix + "/second/" + strings.TrimPrefix(object.Key, prefix+"/first/")
-		upload, err := core.NewMultipartUpload(t.Context(), u.Host, to, minio.PutObjectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		part, err := core.PutObjectPart(t.Context(), u.Host, to, upload, 1, body, object.Size, minio.PutObjectPartOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, err := core.CompleteMultipartUpload(t.Context(), u.Host, to, upload, []minio.CompletePart{{PartNumber: 1, ETag: part.ETag}}, minio.PutObjectOptions{})
-		if err != nil || done.ETag == object.ETag {
-			t.Fatalf("%s has the ETag %s as before, %v", to, done.ETag, err)
+	client, u := openBucket(t, original)
+	copied := strings.Replace(original, "s3://"+u.Host, "s3://"+prefix, 1)
+	if err := client.MakeBucket(t.Context(), prefix, minio.MakeBucketOptions{Region: u.Query().Get("region")}); err != nil {
+		t.Fatal(err)
+	}
+	mirrorInParts(t, client, u.Host, prefix)
+
+	doctor := func(storage, want string) {
+		t.Helper()
+		if out, err := millrace(t, "admin", "doctor", "--data", backup, "--storage-url", storage).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, doctor prints\n%s", err, out)
 		}
 	}
-	serve(backup, "/second").hasRestored(cookie, id)
+	doctor(original, "ok       marks of outputs (of the oldest and newest 4)\n")
+	doctor(copied, "warning  marks of outputs (of the oldest and newest 4): 4 do not have the mark")
+	start(t, "--data", backup, "--storage-url", copied, "--sandbox", "none").hasRestored(cookie, id)
+	doctor(copied, "ok       marks of outputs (of the oldest and newest 4)\n")
+}
+
+// mirrorInParts copies all objects from one bucket to another, in parts of the least size.
+func mirrorInParts(t *testing.T, client *minio.Client, from, to string) {
+	t.Helper()
+	core := minio.Core{Client: client}
+	for object := range client.ListObjects(t.Context(), from, minio.ListObjectsOptions{Prefix: to + "/", Recursive: true}) {
+		body, _, _, err := core.GetObject(t.Context(), from, object.Key, minio.GetObjectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		upload, err := core.NewMultipartUpload(t.Context(), to, object.Key, minio.PutObjectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []minio.CompletePart
+		for left := object.Size; left > 0; left -= 5 << 20 {
+			part, err := core.PutObjectPart(t.Context(), to, object.Key, upload, len(parts)+1, io.LimitReader(body, 5<<20), min(left, 5<<20), minio.PutObjectPartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, minio.CompletePart{PartNumber: part.PartNumber, ETag: part.ETag})
+		}
+		done, err := core.CompleteMultipartUpload(t.Context(), to, object.Key, upload, parts, minio.PutObjectOptions{})
+		if err != nil || done.ETag == object.ETag {
+			t.Fatalf("%s has the ETag %s as before, %v", object.Key, done.ETag, err)
+		}
+	}
 }
 
 // hasRestored looks at a run of the restorable workflow, and retries it.
@@ -230,7 +253,7 @@ func (s *server) hasRestored(cookie, id string) {
 		}
 	}
 	rows, _ := s.want(200, "GET", "/api/runs/"+id+"/outputs", "", "Cookie", cookie)["data"].([]any)
-	if len(rows) != 3 {
+	if len(rows) != 4 {
 		s.t.Fatalf("the run made %v", rows)
 	}
 	for _, row := range rows {
@@ -244,6 +267,10 @@ func (s *server) hasRestored(cookie, id string) {
 				s.t.Errorf("%v is empty", address)
 			}
 		}
+	}
+	preview := s.want(200, "POST", "/api/runs/"+id+"/retry/preview", `{}`, "Cookie", cookie)
+	if nodes, _ := preview["nodes"].([]any); len(nodes) != 1 || nodes[0].(map[string]any)["expect"] != "reused" {
+		s.t.Errorf("the preview says %v", preview)
 	}
 	for _, n := range s.retry(cookie, id)["nodes"].([]any) {
 		if n.(map[string]any)["cached"] != true {

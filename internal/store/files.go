@@ -314,6 +314,17 @@ func (db *DB) NewestObjects(ctx context.Context, limit int) ([]runs.Recorded, er
 		recorded+`sha256 <> '' ORDER BY created_at DESC LIMIT $1 + 0`, limit)
 }
 
+// OldestAndNewestOutputs are the objects of up to limit outputs, half of them the oldest
+// and half the newest.
+func (db *DB) OldestAndNewestOutputs(ctx context.Context, limit int) ([]runs.Recorded, error) {
+	return all(ctx, db, func(r *sql.Rows, o *runs.Recorded) error { return scanRecorded(r, o) },
+		recorded+`key IN (
+			SELECT blob_key FROM (SELECT blob_key FROM files WHERE source = 'output' ORDER BY id LIMIT $1 / 2) oldest
+			UNION
+			SELECT blob_key FROM (SELECT blob_key FROM files WHERE source = 'output' ORDER BY id DESC LIMIT $1 / 2) newest)
+		ORDER BY created_at, key`, limit)
+}
+
 const recorded = `SELECT key, team_id, size, sha256, mark, rejected_mark FROM blobs WHERE `
 
 func scanRecorded(row scanner, o *runs.Recorded) error {
