@@ -21,21 +21,21 @@ func (d *disk) NearlyNone() bool { return d.nearlyNone.Load() }
 // two seconds where the disk stays low, before tasks are ended for that.
 func TestMakingATreeEndsBeforeTasksDo(t *testing.T) {
 	t.Parallel()
+	type state struct {
+		low, nearlyNone bool
+		lasts           time.Duration
+	}
 	for name, tt := range map[string]struct {
-		change func(d *disk)
+		states []state
 		ends   bool
 	}{
-		"enough":           {func(*disk) {}, false},
-		"nearly none":      {func(d *disk) { d.nearlyNone.Store(true) }, true},
-		"low for a moment": {func(d *disk) { d.low.Store(true); time.Sleep(time.Second); d.low.Store(false) }, false},
-		"low":              {func(d *disk) { d.low.Store(true); time.Sleep(2 * time.Second) }, true},
-		"low twice": {func(d *disk) {
-			for range 2 {
-				d.low.Store(true)
-				time.Sleep(1500 * time.Millisecond)
-				d.low.Store(false)
-				time.Sleep(time.Second)
-			}
+		"enough":           {nil, false},
+		"nearly none":      {[]state{{nearlyNone: true}}, true},
+		"low for a moment": {[]state{{low: true, lasts: time.Second}, {}}, false},
+		"low":              {[]state{{low: true, lasts: 2 * time.Second}}, true},
+		"low twice": {[]state{
+			{low: true, lasts: 1500 * time.Millisecond}, {lasts: time.Second},
+			{low: true, lasts: 1500 * time.Millisecond}, {lasts: time.Second},
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,11 @@ func TestMakingATreeEndsBeforeTasksDo(t *testing.T) {
 				ctx, cancel := treecache.WhileSpace(t.Context(), d)
 				defer cancel()
 				time.Sleep(100 * time.Millisecond) // of the bubble's clock: nothing changes at the moment of a look
-				tt.change(d)
+				for _, s := range tt.states {
+					d.low.Store(s.low)
+					d.nearlyNone.Store(s.nearlyNone)
+					time.Sleep(s.lasts)
+				}
 				time.Sleep(300 * time.Millisecond)
 				synctest.Wait()
 				if ended := errors.Is(context.Cause(ctx), treecache.ErrNoSpace); ended != tt.ends {
