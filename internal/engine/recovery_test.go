@@ -342,6 +342,44 @@ func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
 	})
 }
 
+// behind is a driver whose list lacks what an earlier server has submitted, until it is
+// asked for a fresh one.
+type behind struct {
+	executor.Driver
+	fresh atomic.Bool
+}
+
+func (b *behind) Refresh(ctx context.Context) error {
+	b.fresh.Store(true)
+	return b.Driver.Refresh(ctx)
+}
+
+func (b *behind) Snapshot(ctx context.Context) ([]executor.Status, error) {
+	if !b.fresh.Load() {
+		return nil, nil
+	}
+	return b.Driver.Snapshot(ctx)
+}
+
+// TestRestartAdoptsTasksThatTheListLacks stops an engine in order while a task runs. The
+// next one has a list from before the task was submitted.
+func TestRestartAdoptsTasksThatTheListLacks(t *testing.T) {
+	t.Parallel()
+	s := newHarness(t, storetest.SQLite(t))
+	stop := s.open("w1")
+	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: await=go output:o=1","outputs":{"o":{"path":"o"}}}]}`, `{}`)
+	s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:a") })
+	stop()
+	s.around = func(d *dummy.Driver) executor.Driver { return &behind{Driver: d} }
+	s.open("w2")
+	s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "run.resumed") })
+	s.unblock(executor.Key{Run: id, Node: "a", Attempt: 1})
+	r := s.await(id, terminal)
+	if story := s.story(id); r.Status != lifecycle.Completed || strings.Contains(story, "requeued") || strings.Contains(story, "retrying") {
+		t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, story)
+	}
+}
+
 // panicky is an archive that panics.
 type panicky struct {
 	engine.Archive

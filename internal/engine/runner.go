@@ -173,13 +173,9 @@ func (r *runner) load(ctx context.Context) error {
 // took all of them with it, the run is of an executor that is gone, or launches what
 // is not installed here, it goes back to the queue.
 func (r *runner) resume(ctx context.Context) error {
-	seen, err := r.e.Driver.Snapshot(ctx)
+	known, err := r.knownAttempts(ctx)
 	if err != nil {
 		return err
-	}
-	known := map[executor.Key]executor.Status{}
-	for _, s := range seen {
-		known[s.Key] = s
 	}
 	if !r.restarted {
 		r.addEvent(runs.Event{Type: lifecycle.RunResumed, At: r.e.Now(), Message: "another worker goes on with the run"})
@@ -200,6 +196,22 @@ func (r *runner) resume(ctx context.Context) error {
 		return r.requeue(ctx, runs.Loss{CrashCounted: r.crashCounted})
 	}
 	return r.flush(ctx)
+}
+
+// knownAttempts is what the executor has of the run. What an earlier worker has submitted
+// a moment ago may be missing from a list that is not fresh.
+func (r *runner) knownAttempts(ctx context.Context) (map[executor.Key]executor.Status, error) {
+	if len(r.live) > 0 {
+		if err := r.e.Driver.Refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := r.e.Driver.Snapshot(ctx)
+	known := map[executor.Key]executor.Status{}
+	for _, s := range seen {
+		known[s.Key] = s
+	}
+	return known, err
 }
 
 // undoStart takes back an attempt of which nothing ever ran: nothing is lost.

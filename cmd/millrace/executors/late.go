@@ -101,6 +101,14 @@ func (d *Late) Snapshot(ctx context.Context) ([]executor.Status, error) {
 	return driver.Snapshot(ctx)
 }
 
+func (d *Late) Refresh(ctx context.Context) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Refresh(ctx)
+}
+
 func (d *Late) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
 	driver, err := d.await(ctx)
 	if err != nil {

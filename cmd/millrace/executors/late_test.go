@@ -21,6 +21,7 @@ func calls(d *executors.Late) map[string]func(context.Context) error {
 		"Capabilities": func(ctx context.Context) error { _, err := d.Capabilities(ctx); return err },
 		"Prepare":      func(ctx context.Context) error { return d.Prepare(ctx, executor.Key{}) },
 		"Submit":       func(ctx context.Context) error { _, err := d.Submit(ctx, executor.Spec{}); return err },
+		"Refresh":      func(ctx context.Context) error { return d.Refresh(ctx) },
 		"Snapshot":     func(ctx context.Context) error { _, err := d.Snapshot(ctx); return err },
 		"Stop":         func(ctx context.Context) error { return d.Stop(ctx, h, 0) },
 		"Logs":         func(ctx context.Context) error { _, err := d.Logs(ctx, h, 0); return err },

@@ -145,8 +145,13 @@ type Driver interface {
 	Submit(ctx context.Context, s Spec) (Handle, error)
 
 	// Snapshot lists every attempt that was submitted and not released,
-	// including those of an earlier life of this process.
+	// including those of an earlier life of this process. It may be some seconds
+	// behind on what other servers have submitted.
 	Snapshot(ctx context.Context) ([]Status, error)
+
+	// Refresh returns when a Snapshot lists every attempt that any server had
+	// submitted before the call.
+	Refresh(ctx context.Context) error
 
 	// Stop ends an attempt: TERM to the whole tree, KILL after the grace. It
 	// returns at once; a Snapshot shows when it has ended. Stopping what has

@@ -22,6 +22,8 @@ type Subject struct {
 	executor.Driver
 	// Leave makes the driver go as if its process had ended: attempts go on.
 	Leave func()
+	// Alone says that one driver at a time has a folder.
+	Alone bool
 	// Lose ends a running attempt so that no record of how is left.
 	Lose func(t *testing.T, s executor.Spec)
 	// Work is where the working folder of a running attempt is to be seen from here;

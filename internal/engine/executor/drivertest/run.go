@@ -31,6 +31,7 @@ func Run(t *testing.T, make Maker) {
 		"a second submission changes nothing":        submittedTwice,
 		"another fence is refused":                   fenced,
 		"the next driver adopts a running task":      adopted,
+		"a driver lists what another has submitted":  submittedByAnother,
 		"the next driver knows how a task ended":     remembered,
 		"a task that leaves no record is lost":       lost,
 		"the log can be read on while it grows":      logs,
@@ -213,6 +214,28 @@ func adopted(t *testing.T, b *Fixture, make Maker) {
 	if log := b.Log(t, h, 0); log != "up\n" {
 		t.Errorf("the log of one run is %q", log)
 	}
+}
+
+// submittedByAnother checks that a driver which has just made a list, and is asked for a
+// fresh one, lists what another driver on the folder has submitted meanwhile.
+func submittedByAnother(t *testing.T, b *Fixture, make Maker) {
+	if b.Alone {
+		t.Skip("no two drivers have the folder at the same time")
+	}
+	other := &Fixture{Subject: make(t, b.Folder), Folder: b.Folder}
+	s := b.Spec(t, waitsForTERM)
+	if _, err := other.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := b.Submit(t, s)
+	if err := other.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seen, ok := other.Find(t, h); !ok || seen.Handle != h || seen.Phase.Final() {
+		t.Errorf("the other driver sees %+v", seen)
+	}
+	b.stop(t, h, 0)
+	b.want(t, b.End(t, h), executor.Cancelled)
 }
 
 // LetGo lets a task go on that waits for the file go.

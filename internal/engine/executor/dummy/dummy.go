@@ -57,29 +57,37 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	found, err := fs.Glob(os.DirFS(folder), "*/"+stateFile)
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock() // notifications may come meanwhile
+	return d, d.Refresh(context.Background())
+}
+
+// Refresh adopts what other drivers on the folder have submitted.
+func (d *Driver) Refresh(context.Context) error {
+	d.mu.Lock()
 	defer d.mu.Unlock()
+	found, err := fs.Glob(os.DirFS(d.folder), "*/"+stateFile)
+	if err != nil {
+		return err
+	}
 	for _, file := range found {
-		text, err := os.ReadFile(filepath.Join(folder, file))
+		text, err := os.ReadFile(filepath.Join(d.folder, file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released in this moment
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l := new(attempt)
 		if err := json.Unmarshal(text, l); err != nil {
-			return nil, err
+			return err
+		}
+		if d.attempts[l.Spec.Key] != nil {
+			continue
 		}
 		l.plan = parse(l.Spec.Command)
 		d.attempts[l.Spec.Key] = l
 		d.scheduleNotify(l)
 	}
-	return d, nil
+	return nil
 }
 
 // Close ends the watching. Attempts go on, as far as that can be said of them,

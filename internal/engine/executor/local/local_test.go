@@ -77,7 +77,7 @@ func subject(t testing.TB, c local.Config) drivertest.Subject {
 			endAll(t, d)
 		}
 	})
-	return drivertest.Subject{Driver: d, Lose: killShim, Leave: func() {
+	return drivertest.Subject{Driver: d, Alone: true, Lose: killShim, Leave: func() {
 		left = true
 		d.Close()
 	}}

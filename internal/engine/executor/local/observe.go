@@ -21,6 +21,9 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 	return seen, nil
 }
 
+// Refresh has nothing to do: no other server has this folder.
+func (d *Driver) Refresh(context.Context) error { return nil }
+
 // watchBuffer is how far a watcher may lag before it misses something.
 const watchBuffer = 1024
 

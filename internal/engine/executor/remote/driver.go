@@ -108,7 +108,7 @@ func Open(ctx context.Context, c Config, cluster Cluster) (*Driver, error) {
 		config: c, cluster: cluster, wake: make(chan struct{}, 1), starts: make(chan string, 10_000),
 		attempts: map[string]*attempt{}, released: map[string]time.Time{}, watchers: map[chan executor.Status]bool{},
 	}
-	if err := d.refresh(ctx); err != nil {
+	if err := d.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	ctx, d.end = context.WithCancel(ctx)

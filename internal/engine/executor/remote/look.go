@@ -42,7 +42,7 @@ func (d *Driver) look(ctx context.Context) error {
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	jobs, clusterErr := d.cluster.Jobs(ctx)
-	if err := d.refresh(ctx); err != nil {
+	if err := d.Refresh(ctx); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -61,7 +61,7 @@ func (d *Driver) look(ctx context.Context) error {
 		concluded = d.judge(ctx, a, clusterErr == nil) || concluded
 	}
 	if concluded {
-		if err := d.refresh(ctx); err != nil {
+		if err := d.Refresh(ctx); err != nil {
 			return err
 		}
 	}

@@ -20,11 +20,11 @@ func (d *Driver) fresh(ctx context.Context) error {
 	if !old {
 		return nil
 	}
-	return d.refresh(ctx)
+	return d.Refresh(ctx)
 }
 
-// refresh takes in what is kept of all attempts, whichever server submitted them.
-func (d *Driver) refresh(ctx context.Context) error {
+// Refresh reads what is kept of all attempts, whichever server submitted them.
+func (d *Driver) Refresh(ctx context.Context) error {
 	d.reading.Lock()
 	defer d.reading.Unlock()
 	at := d.config.Now()

@@ -36,6 +36,8 @@ type Driver struct {
 
 	asked time.Time // when Slurm was asked last; of the goroutine that asks
 
+	scanning sync.Mutex // one scan at a time, so that none undoes what a later one found
+
 	mu       sync.Mutex
 	closed   bool
 	caps     executor.Capabilities
@@ -277,6 +279,9 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 	}
 	return seen, nil
 }
+
+// Refresh lists the attempts of other servers at once.
+func (d *Driver) Refresh(context.Context) error { return d.scan() }
 
 func (d *Driver) seen(a *attempt) executor.Status {
 	s := executor.Status{

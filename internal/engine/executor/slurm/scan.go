@@ -29,6 +29,8 @@ func (d *Driver) rescan() error {
 
 // scan finds the attempts of all servers on the folder.
 func (d *Driver) scan() error {
+	d.scanning.Lock()
+	defer d.scanning.Unlock()
 	began := d.config.Now()
 	entries, err := os.ReadDir(d.config.Folder)
 	if err != nil {
