@@ -119,8 +119,8 @@ func (f flakyDB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.
 	return knownShards(f.chance, func() ([]runs.Run, error) { return f.DB.TakeOver(ctx, t, now, until) })
 }
 
-func (f flakyDB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
-	return knownShards(f.chance, func() ([]runs.HeldRun, error) { return f.DB.RenewLeases(ctx, held, until) })
+func (f flakyDB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (runs.Renewal, error) {
+	return knownShards(f.chance, func() (runs.Renewal, error) { return f.DB.RenewLeases(ctx, held, until) })
 }
 
 func (f flakyDB) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {

@@ -25,6 +25,10 @@ type HeldRun struct {
 	Fence int64
 }
 
+// Renewal says which leases were extended, and of which somebody else is the owner or
+// the run has ended. Nothing is known of those in neither list.
+type Renewal struct{ Kept, Lost []HeldRun }
+
 // Claimed is what a worker that asked for runs gets.
 type Claimed struct {
 	Runs    []Run

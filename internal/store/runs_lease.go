@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,29 +16,45 @@ import (
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
-// RenewLeases extends leases and returns those that are still held. A run that somebody
-// writes to at this moment is renewed by itself: whoever waits for it must not hold the
-// others, to which their tasks are being written.
-func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (kept []runs.HeldRun, err error) {
-	err = inChunks(held, func(some []runs.HeldRun) error {
-		free, err := db.renew(ctx, some, until, db.dialect.skipLocked)
-		if err != nil {
-			return err
-		}
-		kept = append(kept, free...)
-		for _, h := range some {
-			if slices.Contains(free, h) {
-				continue
-			}
-			busy, err := db.renew(ctx, []runs.HeldRun{h}, until, db.dialect.forUpdate)
-			if err != nil {
-				return err
-			}
-			kept = append(kept, busy...)
-		}
-		return nil
+// lockWait is how long a renewal waits for one run to which somebody writes.
+const lockWait = 2 * time.Second
+
+// RenewLeases extends leases. With an error it returns what is known of some of them. A
+// run that somebody writes to at this moment is renewed by itself, after all others:
+// whoever waits for it must not hold those, to which their tasks are being written.
+func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (runs.Renewal, error) {
+	var known runs.Renewal
+	err := inChunks(held, func(some []runs.HeldRun) error {
+		kept, err := db.renew(ctx, some, until, db.dialect.skipLocked)
+		known.Kept = append(known.Kept, kept...)
+		return err
 	})
-	return kept, err
+	if err != nil {
+		return known, err
+	}
+	for _, h := range held {
+		if slices.Contains(known.Kept, h) {
+			continue
+		}
+		kept, waitErr := db.renewBusy(ctx, h, until)
+		switch {
+		case waitErr != nil:
+			err = errors.Join(err, fmt.Errorf("run %s: %w", h.Run, waitErr))
+		case kept:
+			known.Kept = append(known.Kept, h)
+		default:
+			known.Lost = append(known.Lost, h)
+		}
+	}
+	return known, err
+}
+
+// renewBusy extends the lease of a run that may be locked.
+func (db *DB) renewBusy(ctx context.Context, h runs.HeldRun, until time.Time) (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	list, err := db.renew(ctx, []runs.HeldRun{h}, until, db.dialect.forUpdate)
+	return len(list) > 0, err
 }
 
 func (db *DB) renew(ctx context.Context, held []runs.HeldRun, until time.Time, locking string) (kept []runs.HeldRun, err error) {

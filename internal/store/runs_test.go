@@ -164,8 +164,8 @@ func TestAStaleWorkerChangesNothing(t *testing.T) {
 		if err != nil || len(taken) != 1 || taken[0].Fence != 2 {
 			t.Fatalf("%+v, %v", taken, err)
 		}
-		if kept, err := db.RenewLeases(ctx, []runs.HeldRun{{Run: r.ID, Fence: 1}}, later.Add(lease)); err != nil || len(kept) != 0 {
-			t.Errorf("the first worker keeps %v, %v", kept, err)
+		if known, err := db.RenewLeases(ctx, []runs.HeldRun{{Run: r.ID, Fence: 1}}, later.Add(lease)); err != nil || len(known.Kept) != 0 || len(known.Lost) != 1 {
+			t.Errorf("of the first worker's lease is known %+v, %v", known, err)
 		}
 		for _, err := range []error{
 			db.AppendEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.NodeStarted, At: later}),

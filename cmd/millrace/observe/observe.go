@@ -104,19 +104,14 @@ func (o *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending,
 
 // RenewLeases is watched: a run that is still held here, and not by its row, is
 // lost.
-func (o *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
-	kept, err := o.DB.RenewLeases(ctx, held, until)
-	return kept, o.each(err, func(to Observer) {
-		still := map[runs.HeldRun]bool{}
-		for _, h := range kept {
-			still[h] = true
+func (o *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (runs.Renewal, error) {
+	known, err := o.DB.RenewLeases(ctx, held, until)
+	for _, h := range known.Lost {
+		for _, each := range o.Observers {
+			each.RunLost(ctx, h.Run, o.Now())
 		}
-		for _, h := range held {
-			if !still[h] {
-				to.RunLost(ctx, h.Run, o.Now())
-			}
-		}
-	})
+	}
+	return known, o.each(err, func(Observer) {})
 }
 
 // Objects count the failures of the object store.

@@ -1,7 +1,7 @@
 // Package lease is the ownership of runs: a worker may act on a run only while
 // it holds the run's lease. One goroutine renews all leases of a process and
-// does nothing else, so that nothing slow can make it late. Who
-// gets which run is decided in runs/admission.
+// does nothing else, so that nothing slow can make it late. Another one releases
+// them. Who gets which run is decided in runs/admission.
 package lease
 
 import (
@@ -24,15 +24,17 @@ const (
 	// margin is how long before its end a lease is not relied on any more: what
 	// is begun under it takes a moment.
 	margin = 2 * time.Second
-	// retryAfter is how soon a renewal that failed is tried again.
+	// retryAfter is how soon a renewal or release that failed is tried again.
 	retryAfter = time.Second
+	// releaseWait bounds how long one release may take.
+	releaseWait = 5 * time.Second
 )
 
 // Store keeps leases.
 type Store interface {
-	// RenewLeases extends leases and returns those that are still held: of the
-	// others, somebody else is the owner, or the run has ended.
-	RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error)
+	// RenewLeases extends leases. With an error it returns what is known of some of
+	// them.
+	RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (runs.Renewal, error)
 	// ReleaseLease ends a lease at once, if it is still held.
 	ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) error
 }
@@ -46,11 +48,12 @@ type Clock func() time.Duration
 
 // Keeper holds the leases of a process.
 type Keeper struct {
-	store    Store
-	now      func() time.Time
-	clock    Clock
-	log      *slog.Logger
-	renewNow chan struct{} // a renewal does not wait for its time
+	store      Store
+	now        func() time.Time
+	clock      Clock
+	log        *slog.Logger
+	renewNow   chan struct{} // a renewal does not wait for its time
+	releaseNow chan struct{} // there is something to release
 
 	mu        sync.Mutex
 	leases    map[ids.Run]*Lease
@@ -61,7 +64,7 @@ type Keeper struct {
 // NewKeeper makes a keeper that holds nothing.
 func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper {
 	return &Keeper{
-		store: s, now: now, clock: c, log: log, renewNow: make(chan struct{}, 1),
+		store: s, now: now, clock: c, log: log, renewNow: make(chan struct{}, 1), releaseNow: make(chan struct{}, 1),
 		leases: map[ids.Run]*Lease{}, releasing: map[ids.Run]*Lease{}, renewed: make(chan struct{}),
 	}
 }
@@ -91,27 +94,49 @@ func (k *Keeper) Hold(h runs.HeldRun, began time.Duration, lost context.CancelCa
 	return l
 }
 
-// Run renews until ctx ends. What is held then expires, or is released by
+// Run renews and releases until ctx ends. What is held then expires, or is released by
 // ReleaseAll.
 func (k *Keeper) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { k.renewUntil(ctx) })
+	both.Go(func() { k.releaseUntil(ctx) })
+	both.Wait()
+	return nil
+}
+
+func (k *Keeper) renewUntil(ctx context.Context) {
 	wait := time.NewTimer(Renewal)
 	defer wait.Stop()
+	asked := k.renewNow
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-wait.C:
-		case <-k.renewNow:
+		case <-asked:
 		}
 		next := Renewal
+		asked = k.renewNow
 		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
 			k.log.ErrorContext(ctx, "cannot renew leases", slog.Any("error", err))
-			next = retryAfter
-		}
-		if err := k.writeReleases(ctx); err != nil {
-			next = retryAfter
+			next, asked = retryAfter, nil // whoever asks for it cannot have it sooner
 		}
 		wait.Reset(next)
+	}
+}
+
+func (k *Keeper) releaseUntil(ctx context.Context) {
+	for {
+		var again <-chan time.Time
+		if err := k.writeReleases(ctx); err != nil {
+			again = time.After(retryAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-k.releaseNow:
+		}
 	}
 }
 
@@ -125,12 +150,9 @@ func (k *Keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Renewal)
 	defer cancel()
 	began := k.clock()
-	kept, err := k.store.RenewLeases(ctx, held, k.now().Add(Length))
-	if err != nil {
-		return err
-	}
-	k.applyRenewal(held, kept, began+Length)
-	return nil
+	known, err := k.store.RenewLeases(ctx, held, k.now().Add(Length))
+	k.applyRenewal(known, began+Length)
+	return err
 }
 
 func (k *Keeper) held() []runs.HeldRun {
@@ -143,21 +165,17 @@ func (k *Keeper) held() []runs.HeldRun {
 	return held
 }
 
-// applyRenewal applies which leases were extended, and wakes those who wait for that.
-func (k *Keeper) applyRenewal(asked, kept []runs.HeldRun, until time.Duration) {
+// applyRenewal applies what is known of leases, and wakes those who wait for that.
+func (k *Keeper) applyRenewal(known runs.Renewal, until time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	still := make(map[runs.HeldRun]bool, len(kept))
-	for _, h := range kept {
-		still[h] = true
-	}
-	for _, h := range asked {
-		l := k.leases[h.Run]
-		switch {
-		case l == nil || l.HeldRun != h: // released, or claimed again, meanwhile
-		case still[h]:
+	for _, h := range known.Kept {
+		if l := k.leases[h.Run]; l != nil && l.HeldRun == h { // not released or claimed again meanwhile
 			l.until = until
-		default:
+		}
+	}
+	for _, h := range known.Lost {
+		if l := k.leases[h.Run]; l != nil && l.HeldRun == h {
 			l.ended = true
 			delete(k.leases, h.Run)
 			l.lost(ErrLost)
@@ -243,11 +261,13 @@ func (l *Lease) Release() {
 	}
 	k.mu.Unlock()
 	select {
-	case k.renewNow <- struct{}{}:
+	case k.releaseNow <- struct{}{}:
 	default:
 	}
 }
 
+// writeReleases writes what is to be released. A run that somebody has locked is tried
+// again later: others need not wait for it.
 func (k *Keeper) writeReleases(ctx context.Context) error {
 	k.mu.Lock()
 	list := make([]*Lease, 0, len(k.releasing))
@@ -257,7 +277,7 @@ func (k *Keeper) writeReleases(ctx context.Context) error {
 	k.mu.Unlock()
 	var failed error
 	for _, l := range list {
-		if err := k.store.ReleaseLease(ctx, l.HeldRun, k.now()); err != nil {
+		if err := k.release(ctx, l); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
@@ -268,6 +288,12 @@ func (k *Keeper) writeReleases(ctx context.Context) error {
 		k.mu.Unlock()
 	}
 	return failed
+}
+
+func (k *Keeper) release(ctx context.Context, l *Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseWait)
+	defer cancel()
+	return k.store.ReleaseLease(ctx, l.HeldRun, k.now())
 }
 
 // ReleaseAll ends all leases, for a worker that stops on purpose.

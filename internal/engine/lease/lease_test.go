@@ -19,32 +19,48 @@ type table struct {
 	mu     sync.Mutex
 	away   bool
 	fences map[ids.Run]int64
+	locked map[ids.Run]bool // by somebody who does not come to an end
 	given  []runs.HeldRun
 }
 
-var errAway = errors.New("the database is away")
+var (
+	errAway   = errors.New("the database is away")
+	errLocked = errors.New("the run is locked")
+)
 
-func (s *table) RenewLeases(_ context.Context, held []runs.HeldRun, _ time.Time) (kept []runs.HeldRun, err error) {
+func (s *table) RenewLeases(_ context.Context, held []runs.HeldRun, _ time.Time) (known runs.Renewal, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
-		return nil, errAway
+		return known, errAway
 	}
 	for _, h := range held {
-		if s.fences[h.Run] == h.Fence {
-			kept = append(kept, h)
+		switch {
+		case s.locked[h.Run]:
+			err = errLocked
+		case s.fences[h.Run] == h.Fence:
+			known.Kept = append(known.Kept, h)
+		default:
+			known.Lost = append(known.Lost, h)
 		}
 	}
-	return kept, nil
+	return known, err
 }
 
-func (s *table) ReleaseLease(_ context.Context, h runs.HeldRun, _ time.Time) error {
+func (s *table) ReleaseLease(ctx context.Context, h runs.HeldRun, _ time.Time) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away {
-		return errAway
+	away, locked := s.away, s.locked[h.Run]
+	if !away && !locked {
+		s.given = append(s.given, h)
 	}
-	s.given = append(s.given, h)
+	s.mu.Unlock()
+	switch {
+	case away:
+		return errAway
+	case locked:
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return nil
 }
 
@@ -169,6 +185,57 @@ func TestALeaseIsGivenBackUntilThatIsWritten(t *testing.T) {
 		s.set(func() {
 			if len(s.given) != 1 || s.given[0].Run != "run_a" {
 				t.Errorf("given back: %v", s.given)
+			}
+		})
+	})
+}
+
+func TestLockedRunHoldsUpNoOtherLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		_, lost := context.WithCancelCause(t.Context())
+		defer lost(nil)
+		s.set(func() { s.fences["run_b"], s.locked = 1, map[ids.Run]bool{"run_a": true} })
+		a := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		b := k.Hold(runs.HeldRun{Run: "run_b", Fence: 1}, k.ClaimStart(), lost)
+		for range 6 {
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			if err := b.Check(t.Context()); err != nil || time.Since(began) > 0 {
+				t.Fatalf("the other lease waits for %s, %v", time.Since(began), err)
+			}
+		}
+		s.set(func() { s.locked = nil })
+		if err := a.Check(t.Context()); err != nil {
+			t.Errorf("nobody has taken it: %v", err)
+		}
+	})
+}
+
+func TestSlowReleaseHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		_, lost := context.WithCancelCause(t.Context())
+		defer lost(nil)
+		s.set(func() { s.fences["run_b"], s.locked = 1, map[ids.Run]bool{"run_a": true} })
+		a := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		b := k.Hold(runs.HeldRun{Run: "run_b", Fence: 1}, k.ClaimStart(), lost)
+		c := k.Hold(runs.HeldRun{Run: "run_c", Fence: 1}, k.ClaimStart(), lost)
+		a.Release()
+		time.Sleep(time.Second)
+		c.Release()
+		for range 6 {
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			if err := b.Check(t.Context()); err != nil || time.Since(began) > 0 {
+				t.Fatalf("a lease waits for %s, %v", time.Since(began), err)
+			}
+		}
+		s.set(func() {
+			if len(s.given) != 1 || s.given[0].Run != "run_c" {
+				t.Errorf("released: %v", s.given)
 			}
 		})
 	})
