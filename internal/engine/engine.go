@@ -176,6 +176,7 @@ const (
 	reportEvery  = 10 * time.Second       // to other servers
 	maxRuns      = 1000
 	stopGrace    = 5 * time.Second
+	stopAgain    = time.Second // what could not be stopped
 	stopTimeout  = 60 * time.Second
 )
 

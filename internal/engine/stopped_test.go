@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +125,41 @@ func TestLeaseLostWhileStagingStartsNothing(t *testing.T) {
 		cluster.check(t, 1)
 		if left, err := filepath.Glob(filepath.Join(s.dir, string(id)+".*")); err != nil || len(left) > 0 {
 			t.Errorf("folders are left: %v, %v", left, err)
+		}
+	})
+}
+
+// deaf is a driver whose first attempts to stop something fail.
+type deaf struct {
+	executor.Driver
+	failures atomic.Int64
+}
+
+func (d *deaf) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+	if d.failures.Add(-1) >= 0 {
+		return errAway
+	}
+	return d.Driver.Stop(ctx, h, grace)
+}
+
+func TestFailedStopIsRetried(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newHarness(t, url)
+		s.around = func(d *dummy.Driver) executor.Driver {
+			around := &deaf{Driver: d}
+			around.failures.Store(3)
+			return around
+		}
+		s.open("w")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`, `{}`)
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		s.stopRun(id)
+		r := s.await(id, terminal)
+		if took := time.Since(began); r.Status != lifecycle.Cancelled || took >= time.Minute {
+			t.Errorf("%s after %s", r.Status, took)
 		}
 	})
 }
