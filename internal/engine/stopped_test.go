@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -197,4 +198,55 @@ func TestLostLeaseLeavesAdoptedTasksAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnwantedTaskOfARunThatGoesOnIsStopped checks that a task which the run does not
+// know, as one that was given up for lost, ends beside those that it knows.
+func TestUnwantedTaskOfARunThatGoesOnIsStopped(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newHarness(t, url)
+		var driver *dummy.Driver
+		s.around = func(d *dummy.Driver) executor.Driver {
+			driver = d
+			return d
+		}
+		s.open("w")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=60s"}]}`, `{}`)
+		time.Sleep(5 * time.Second)
+		stray := strayOf(t, s, driver, executor.Key{Run: id, Node: "a", Attempt: 9})
+		time.Sleep(20 * time.Second)
+		for _, seen := range snapshotOf(t, driver) {
+			if want := map[bool]executor.Reason{true: executor.Cancelled, false: executor.Executing}[seen.Handle == stray]; seen.Reason != want {
+				t.Errorf("attempt %d is %s", seen.Key.Attempt, seen.Reason)
+			}
+		}
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+			t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+		}
+	})
+}
+
+// strayOf starts a task that no journal knows.
+func strayOf(t *testing.T, s *harness, driver executor.Driver, k executor.Key) executor.Handle {
+	t.Helper()
+	spec := executor.Spec{Key: k, Fence: "0-stray", Dir: filepath.Join(s.dir, k.Folder()), Interpreter: "bash", Command: "# dummy: sleep=1h"}
+	if err := os.MkdirAll(spec.Work(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := driver.Submit(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func snapshotOf(t *testing.T, driver executor.Driver) []executor.Status {
+	t.Helper()
+	all, err := driver.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -303,9 +303,9 @@ func (e *Engine) keepFailedFolder(ctx context.Context, h executor.Handle) {
 	}
 }
 
-// removeOrphans ends attempts of runs that have ended or moved to another
-// worker. An attempt is in the journal before it is submitted, so
-// that a fresh one is never taken for an orphan.
+// removeOrphans ends attempts that are not wanted by any run, or not any more. An
+// attempt is in the journal before it is submitted, so that a fresh one is never taken
+// for an orphan. What has ended of a run that is executed here is left to its runner.
 func (e *Engine) removeOrphans(ctx context.Context) {
 	seen, err := e.Driver.Snapshot(ctx)
 	if err != nil || len(seen) == 0 {
@@ -319,14 +319,13 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 	}
 	running := e.currentRunners()
 	for _, s := range seen {
-		if wanted[s.Fence] || running[s.Key.Run] != nil {
-			continue
-		}
-		if s.Phase.Final() {
+		switch {
+		case wanted[s.Fence]:
+		case !s.Phase.Final():
+			e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
+		case running[s.Key.Run] == nil:
 			e.keepFailedFolder(ctx, s.Handle)
 			e.logError(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
-			continue
 		}
-		e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
 	}
 }
