@@ -40,6 +40,12 @@ func (r *runner) softwareOf(ctx context.Context, n *node) (*runimages.Image, err
 	return nil, errors.New("a node starts before its image or environment was asked for")
 }
 
+// softwareError is why a node has no image or environment. That fails the node, where
+// anything else that is unavailable may pass.
+type softwareError struct{ error }
+
+func (e softwareError) Unwrap() error { return e.error }
+
 // imagesNeeded are those of the images and environments of a queued run that it
 // cannot start without. The run begins as if it were executed, and what the cache answers
 // then needs no image; where that is not to be found out, all are needed.

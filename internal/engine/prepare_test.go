@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -166,5 +168,29 @@ func TestAnImageThatCannotBeHadFailsItsNode(t *testing.T) {
 	}
 	if n := len(image.asked); n != 1 {
 		t.Errorf("it was asked for %d times", n)
+	}
+}
+
+// closing is a driver that refuses the first submission, as one that shuts down.
+type closing struct {
+	executor.Driver
+	refused atomic.Bool
+}
+
+func (c *closing) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+	if c.refused.CompareAndSwap(false, true) {
+		return executor.Handle{}, fault.Unavailable("the executor is shutting down")
+	}
+	return c.Driver.Submit(ctx, s)
+}
+
+func TestUnavailableExecutorDoesNotFailAStepWithAnImage(t *testing.T) {
+	t.Parallel()
+	s := newHarness(t, storetest.SQLite(t))
+	s.images = everyImage{t.TempDir()}
+	s.around = func(d *dummy.Driver) executor.Driver { return &closing{Driver: d} }
+	s.open("w")
+	if r := s.await(s.submit(withImage, `{}`), terminal); r.Status != lifecycle.Completed {
+		t.Errorf("%s: %s", r.Status, r.ErrorMessage)
 	}
 }

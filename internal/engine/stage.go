@@ -24,7 +24,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 		err = software.Err()
 	}
 	if err != nil {
-		return executor.Spec{}, err
+		return executor.Spec{}, softwareError{err}
 	}
 	spec := executor.Spec{
 		Key: r.key(t), Fence: t.row.Fence, Dir: r.e.Bytes.Folder(r.key(t)), Interpreter: n.Interpreter, Command: n.Command,

@@ -195,7 +195,8 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 // node's failure, the rest is ours.
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	kind := fault.KindOf(err)
-	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.software == "" {
+	_, noSoftware := errors.AsType[softwareError](err)
+	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware {
 		return err
 	}
 	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
@@ -212,9 +213,9 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 		code = lifecycle.SourceUnavailable
 	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing
-	case t.node.Environment != nil && fault.Is(err, fault.KindUnavailable):
+	case t.node.Environment != nil && kind == fault.KindUnavailable:
 		code = lifecycle.EnvironmentFailed
-	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
+	case kind == fault.KindUnavailable:
 		code = lifecycle.ImageUnavailable
 	}
 	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("%s cannot start: %s", t.node.Title(), err)})
