@@ -201,10 +201,8 @@ func (r *runner) resume(ctx context.Context) error {
 // knownAttempts is what the executor has of the run. What an earlier worker has submitted
 // a moment ago may be missing from a list that is not fresh.
 func (r *runner) knownAttempts(ctx context.Context) (map[executor.Key]executor.Status, error) {
-	if len(r.live) > 0 {
-		if err := r.e.Driver.Refresh(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.e.Driver.Refresh(ctx); err != nil {
+		return nil, err
 	}
 	seen, err := r.e.Driver.Snapshot(ctx)
 	known := map[executor.Key]executor.Status{}
@@ -223,7 +221,7 @@ func (r *runner) undoStart(ctx context.Context, t *attempt, s executor.Status) {
 	if s.ID != "" {
 		r.endedHandles = append(r.endedHandles, s.Handle)
 	} else {
-		r.e.logError(ctx, "cannot remove what was staged for an attempt", r.e.Bytes.Discard(ctx, r.key(t)))
+		r.discard(ctx, t)
 	}
 }
 

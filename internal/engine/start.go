@@ -177,8 +177,7 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 		spec, err = r.buildSpec(ctx, t)
 	}
 	if lost := r.lease.Check(ctx); lost != nil {
-		// The new owner has given the attempt up, since nothing of it runs.
-		r.e.logError(context.WithoutCancel(ctx), "cannot remove what was staged for an attempt", r.e.Bytes.Discard(context.WithoutCancel(ctx), r.key(t)))
+		r.discard(context.WithoutCancel(ctx), t) // the new owner has given the attempt up, since nothing of it runs
 		return lost
 	}
 	if err == nil {
@@ -196,10 +195,9 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	kind := fault.KindOf(err)
 	_, noSoftware := errors.AsType[softwareError](err)
-	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware {
+	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware || !r.discard(ctx, t) {
 		return err
 	}
-	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
 	if runinputs.CodeOf(err) == lifecycle.DiskFull {
 		r.images.Forget(t.node.software) // it is fetched again
 		r.attemptWithoutSpace(ctx, t)
@@ -220,4 +218,19 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	}
 	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("%s cannot start: %s", t.node.Title(), err)})
 	return nil
+}
+
+// discard removes what was staged for an attempt that has not started. It reports
+// whether that was this attempt's: another worker may have started one with the same
+// key, whose folder it is.
+func (r *runner) discard(ctx context.Context, t *attempt) (own bool) {
+	known, err := r.knownAttempts(ctx)
+	if _, others := known[r.key(t)]; others {
+		return false
+	}
+	if err == nil {
+		err = r.e.Bytes.Discard(ctx, r.key(t))
+	}
+	r.e.logError(ctx, "cannot remove what was staged for an attempt", err)
+	return true
 }

@@ -250,3 +250,42 @@ func snapshotOf(t *testing.T, driver executor.Driver) []executor.Status {
 	}
 	return all
 }
+
+// takenKey is a driver on which, before the first submission, another one has the key.
+type takenKey struct {
+	*dummy.Driver
+	s     *harness
+	once  sync.Once
+	other executor.Handle
+}
+
+func (d *takenKey) Submit(ctx context.Context, spec executor.Spec) (executor.Handle, error) {
+	d.once.Do(func() { d.other = strayOf(d.s.t, d.s, d.Driver, spec.Key) })
+	return d.Driver.Submit(ctx, spec)
+}
+
+func (d *takenKey) Stop(context.Context, executor.Handle, time.Duration) error { return nil }
+
+// TestRefusedStartLeavesTheFolderOfAnother checks that a task which cannot start, since
+// another one with its key runs, does not remove the folder of that one.
+func TestRefusedStartLeavesTheFolderOfAnother(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newHarness(t, url)
+		var driver *takenKey
+		s.around = func(d *dummy.Driver) executor.Driver {
+			driver = &takenKey{Driver: d, s: s}
+			return driver
+		}
+		s.open("w")
+		id := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
+		time.Sleep(10 * time.Second)
+		if _, err := os.Stat(filepath.Join(s.dir, driver.other.Key.Folder(), "work")); err != nil {
+			t.Error(err)
+		}
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+			t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+		}
+	})
+}
