@@ -1,6 +1,6 @@
 // What can be named at a place of a definition.
 import { type Definition, type GraphNode, groupBy } from "./model.ts";
-import { inputsOf } from "./references.ts";
+import { portsOf } from "./ports.ts";
 
 export interface Suggestion {
   /** What is inserted. */
@@ -22,9 +22,9 @@ const everywhere: Suggestion[] = [
 /** commandVariables lists the variables that a step's command can read. */
 export function commandVariables(definition: Definition, node: GraphNode): Suggestion[] {
   return [
-    ...[...inputsOf(node, definition.edges ?? [])].flatMap((port) => [
-      { text: `INPUT_${port}`, about: "path of the input" },
-      { text: `INPUT_${port}_LIST`, about: "file with one path a line" },
+    ...portsOf(node, definition.edges ?? []).inputs.flatMap(({ name }) => [
+      { text: `INPUT_${name}`, about: "path of the input" },
+      { text: `INPUT_${name}_LIST`, about: "file with one path a line" },
     ]),
     ...Object.keys(definition.parameters ?? {}).map((name) => ({ text: `PARAM_${name}`, about: "parameter" })),
     ...(node.scatter

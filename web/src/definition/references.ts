@@ -1,8 +1,8 @@
 // Everything in a definition that refers to something else: edges, ports,
 // declared outputs, expressions, and variables in commands. Renaming goes by this one
-// list, and completion by the ports in it. The server finds references to what is not
-// there, and the canvas draws edges as they are.
+// list. The server, which can parse expressions, finds references to what is not there.
 import { type Definition, type Edit, type GraphEdge, type GraphNode, groupBy } from "./model.ts";
+import { portsOf } from "./ports.ts";
 
 /** Name is something that can be referred to. A step is named by its id. */
 export type Name =
@@ -32,7 +32,7 @@ export function referencesIn(definition: Definition): Reference[] {
   const into = groupBy(definition.edges ?? [], (edge) => edge.target);
   return [
     ...(definition.edges ?? []).flatMap(edgeReferences),
-    ...(definition.nodes ?? []).flatMap((node) => stepReferences(node, inputsOf(node, into.get(node.id) ?? []))),
+    ...(definition.nodes ?? []).flatMap((node) => stepReferences(node, into.get(node.id) ?? [])),
     ...Object.entries(definition.outputs ?? {}).flatMap(([name, { from }]) => outputReferences(name, from)),
   ];
 }
@@ -64,8 +64,9 @@ function outputReferences(name: string, from: string | undefined): Reference[] {
   ];
 }
 
-function stepReferences(node: GraphNode, ports: ReadonlySet<string>): Reference[] {
+function stepReferences(node: GraphNode, edges: readonly GraphEdge[]): Reference[] {
   const at = `nodes.${node.id}`;
+  const ports = new Set(portsOf(node, edges).inputs.map((port) => port.name));
   const found: Reference[] = [];
   for (const [port, { from }] of Object.entries(node.inputs ?? {})) {
     const name = /^inputs\.(\w+)$/.exec(from ?? "")?.[1];
@@ -114,12 +115,6 @@ function scriptReferences(path: string, text: string, node: string, ports: Reado
     const to: Name = kind === "INPUT" ? { kind: "port", node, name: own } : { kind: "parameter", name: own };
     return { path, node, as: "script", to, text, start, end: start + own.length };
   });
-}
-
-/** inputsOf is the names of the inputs of a step: those that it declares, and those that edges end in. */
-export function inputsOf(node: GraphNode, edges: readonly GraphEdge[]): ReadonlySet<string> {
-  const lines = edges.filter((edge) => edge.target === node.id);
-  return new Set([...Object.keys(node.inputs ?? {}), ...lines.flatMap((edge) => edge.targetHandle ?? [])]);
 }
 
 export function sameName(a: Name, b: Name): boolean {

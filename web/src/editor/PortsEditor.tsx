@@ -1,8 +1,8 @@
 import { X } from "lucide-react";
 import type { GraphNode } from "../definition/model.ts";
 import { freeName } from "../definition/names.ts";
+import { type Line, type Port, portsOf } from "../definition/ports.ts";
 import type { FlowNode } from "../graph/flow.ts";
-import { type Line, type Port, portsOf } from "../graph/ports.ts";
 import { IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Select } from "../ui/Field.tsx";

@@ -2,8 +2,9 @@
 // did not change keeps its object, so that React Flow renders nothing again.
 import { type Edge, MarkerType, type Node, Position } from "@xyflow/react";
 import type { Definition, GraphNode } from "../definition/model.ts";
+import { type Line, type Ports, portsOf } from "../definition/ports.ts";
 import { place } from "./layout.ts";
-import { card, cardHeight, type Line, note, type Ports, portsOf, spots } from "./ports.ts";
+import { card, cardHeight, note, spots } from "./ports.ts";
 
 export interface CardData extends Record<string, unknown> {
   node: GraphNode;

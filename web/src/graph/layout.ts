@@ -2,7 +2,8 @@
 // few lines cross. Linear in the size of the graph but for the sorting, so that
 // 2,000 steps take a moment and not a minute.
 import type { GraphNode } from "../definition/model.ts";
-import { card, cardHeight, type Line, portsOf } from "./ports.ts";
+import { type Line, portsOf } from "../definition/ports.ts";
+import { card, cardHeight } from "./ports.ts";
 
 export interface Placed {
   id: string;

@@ -3,9 +3,9 @@
 // their presence. A step is identified by its key.
 import type { EdgeChange, NodeChange } from "@xyflow/react";
 import type * as Y from "yjs";
+import type { Line } from "../../definition/ports.ts";
 import { type FlowEdge, type FlowNode, flowEdge, flowNode, linesByStep } from "../../graph/flow.ts";
 import type { Placed } from "../../graph/layout.ts";
-import type { Line } from "../../graph/ports.ts";
 import type { Document } from "./document.ts";
 import type { Link } from "./ydoc.ts";
 
