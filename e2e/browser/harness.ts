@@ -135,16 +135,20 @@ export class Harness {
   }
 
   /** visitor is a browser without a session. Whatever it complains about fails the test that asks. */
-  async visitor(): Promise<{ context: BrowserContext; page: Page }> {
-    const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+  async visitor(proxy?: string): Promise<{ context: BrowserContext; page: Page }> {
+    const context = await this.browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      colorScheme: "light",
+      ...(proxy && { proxy: { server: proxy } }),
+    });
     context.setDefaultTimeout(90_000); // a busy machine is slow, not broken
     const page = await context.newPage();
     watch(page, this.url);
     return { context, page };
   }
 
-  /** person signs somebody up, and gives the browser their session. */
-  async person(name: string, invitation?: string): Promise<Person> {
+  /** person signs somebody up, and gives the browser their session. Its requests go by the proxy, if there is one. */
+  async person(name: string, invitation?: string, proxy?: string): Promise<Person> {
     const email = `${name.toLowerCase().replaceAll(/[^a-z]/g, ".")}@example.org`;
     const response = await fetch(`${this.url}/auth/sign-up`, {
       method: "POST",
@@ -154,7 +158,7 @@ export class Harness {
     const answer = (await response.json()) as Json;
     if (response.status !== 201) throw new Error(`sign-up: ${JSON.stringify(answer)}`);
     const secret = /millrace_session=([^;]+)/.exec(response.headers.get("set-cookie") ?? "")?.[1] ?? "";
-    const { context, page } = await this.visitor();
+    const { context, page } = await this.visitor(proxy);
     await context.addCookies([
       { name: "millrace_session", value: secret, url: this.url, httpOnly: true, sameSite: "Lax" },
     ]);

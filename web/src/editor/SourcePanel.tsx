@@ -25,6 +25,8 @@ import { useCanEdit, useEditor, useGraph } from "./context.ts";
 import type { Document } from "./document/document.ts";
 import { type Format, read, write } from "./source.ts";
 
+const validateTimeout = 10_000;
+
 /** Shown is a text with what it began from. */
 type Shown = Omit<CodeDraft, "format">;
 
@@ -50,11 +52,12 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
     document.doc.on("update", look);
     return () => document.doc.off("update", look);
   }, [document, format]);
-  // What could not be saved is not applied. Offline there is nobody to ask, and the room takes it later.
+  // What could not be saved is not applied. Offline there is nobody to ask, and the room takes it
+  // later; a lost connection may be as silent as a slow server.
   const validate = async (definition: Definition) => {
     const body = { definition: definition as unknown as Schemas["ValidateRequest"]["definition"] };
     try {
-      await ask(api.POST("/api/workflows/validate", { body }));
+      await ask(api.POST("/api/workflows/validate", { body, signal: AbortSignal.timeout(validateTimeout) }));
     } catch (error) {
       if (!isFailure(error) || error.status !== 0) throw error;
     }
