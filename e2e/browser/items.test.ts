@@ -116,7 +116,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
 test("the errors of all failed items are read on request, some at a time", async () => {
   const ada = await harness.person("Ada Marsh");
   const { page } = ada;
-  const runId = await start(ada, 60, 'if [ "${ITEM#sample-}" -lt 40 ]; then echo "bad $ITEM"; exit 3; fi');
+  const runId = await start(ada, 60, 'if [ "$ITEM_INDEX" -lt 40 ]; then echo "bad $ITEM"; exit 3; fi');
   await ended(ada, runId);
   const limits: string[] = [];
   page.on("request", (request) => {
