@@ -5,7 +5,10 @@ import { follow, type RunMessage } from "./stream.ts";
 
 const api = newApi("team_1");
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 function serve(...answers: (Response | Error)[]) {
   const asked: Request[] = [];
@@ -76,6 +79,37 @@ test("a stream that breaks is taken up where it was, and ends with the run", asy
   expect(asked[2]?.headers.get("Last-Event-ID")).toBe("2:10");
   expect(states.at(-1)).toBe("ended");
   expect(states).toContain("reconnecting");
+});
+
+test("a stream that falls silent is taken up where it was", async () => {
+  vi.useFakeTimers();
+  const beats = [": heartbeat\n\n", 'id: 1:10\ndata: {"type":"connected"}\n\n', ": heartbeat\n\n"];
+  const asked: (string | null)[] = [];
+  vi.stubGlobal("fetch", async (_path: string, { headers, signal }: { headers: Headers; signal: AbortSignal }) => {
+    asked.push(headers.get("Last-Event-ID"));
+    if (asked.length > 1) return events({ type: "done" });
+    const body = new ReadableStream({
+      start: (stream) => {
+        for (const [at, beat] of beats.entries())
+          setTimeout(() => stream.enqueue(new TextEncoder().encode(beat)), (at + 1) * 40_000);
+        signal.addEventListener("abort", () => stream.error(signal.reason));
+      },
+    });
+    return new Response(body);
+  });
+  const states: string[] = [];
+  const following = follow(api, "run_1", {
+    signal: new AbortController().signal,
+    onMessage: () => {},
+    onConnection: (state) => states.push(state),
+    wait: async () => {},
+  });
+  await vi.advanceTimersByTimeAsync(179_000);
+  expect([asked.length, states.at(-1)]).toEqual([1, "live"]);
+  await vi.advanceTimersByTimeAsync(2000);
+  await following;
+  expect(asked).toEqual([null, "1:10"]);
+  expect(states.at(-1)).toBe("ended");
 });
 
 test("a stream that is refused stays refused", async () => {

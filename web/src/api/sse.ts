@@ -6,8 +6,8 @@ export interface Frame {
   data: string;
 }
 
-/** frames reads an event stream to its end. */
-export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<Frame> {
+/** frames reads an event stream to its end. It calls heard for whatever comes, also for comments, which are no frames. */
+export async function* frames(body: ReadableStream<Uint8Array>, heard = () => {}): AsyncGenerator<Frame> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const parser = new FrameParser();
@@ -15,6 +15,7 @@ export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<
     while (true) {
       const { done, value } = await reader.read();
       if (done) return;
+      heard();
       yield* parser.push(decoder.decode(value, { stream: true }));
     }
   } finally {

@@ -25,6 +25,21 @@ interface Options {
   wait?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
+// The server says something every 25 seconds, if only that it is there.
+const longestSilence = 60_000;
+
+/** listen aborts a request once nothing has been heard for too long: most connections that are lost just fall silent. */
+function listen(signal: AbortSignal) {
+  const silent = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), longestSilence);
+  };
+  heard();
+  return { signal: AbortSignal.any([signal, silent.signal]), heard, end: () => clearTimeout(timer) };
+}
+
 /** follow reads a run's stream until the run has ended or signal fires, and reconnects in between. */
 export async function follow(
   api: Api,
@@ -34,12 +49,16 @@ export async function follow(
   let last: string | null = null;
   for (let attempt = 0; !signal.aborted; attempt++) {
     onConnection(attempt === 0 ? "connecting" : "reconnecting");
+    const listening = listen(signal);
     try {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
-      const response = await api.raw(`/api/runs/${encodeURIComponent(runId)}/stream`, { headers, signal });
+      const response = await api.raw(`/api/runs/${encodeURIComponent(runId)}/stream`, {
+        headers,
+        signal: listening.signal,
+      });
       if (!response.body) return;
-      for await (const frame of frames(response.body)) {
+      for await (const frame of frames(response.body, listening.heard)) {
         attempt = 0;
         last = frame.id ?? last;
         onConnection("live");
@@ -54,6 +73,8 @@ export async function follow(
       if (error instanceof ApiFailure && error.status >= 400 && error.status < 500 && error.status !== 429) {
         return onConnection("failed", sentence(error));
       }
+    } finally {
+      listening.end();
     }
     if (signal.aborted) return;
     onConnection("reconnecting");
