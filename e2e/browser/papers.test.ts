@@ -31,7 +31,7 @@ afterAll(async () => {
   model?.close();
 });
 
-/** The model writes half of an answer, and the rest when the test lets it. Asked for JSON, it has none. */
+/** The model writes half of an answer, unless it is to think first, and the rest when the test lets it. Asked for JSON, it has none. */
 function answer(body: string, response: import("node:http").ServerResponse): void {
   const asked = JSON.parse(body);
   if (!asked.stream) {
@@ -41,7 +41,8 @@ function answer(body: string, response: import("node:http").ServerResponse): voi
   const chunk = (content: string) =>
     `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "a-model", choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
   response.writeHead(200, { "Content-Type": "text/event-stream" });
-  response.write(chunk("Use **zcat**:\n\n```bash\nzcat reads.fq.gz | wc -l\n"));
+  if (!asked.messages.at(-1).content.startsWith("Think"))
+    response.write(chunk("Use **zcat**:\n\n```bash\nzcat reads.fq.gz | wc -l\n"));
   release = () => {
     response.write(chunk("```\n\nand divide by four."));
     response.end("data: [DONE]\n\n");
@@ -159,5 +160,41 @@ test("an answer streams, is shown as code, and can be stopped", async () => {
   expect(await page.getByRole("alert").count()).toBe(0);
   await page.reload();
   await page.getByText("And once more?").waitFor();
+  calm(page);
+});
+
+test("a conversation that is ended while the model thinks stays ended", async () => {
+  const { page } = await harness.person("Cha Nged");
+  await page.goto(`${harness.url}/chat`);
+  await page.getByLabel("Your question").fill("Think about reads");
+  await page.keyboard.press("Enter");
+  await page.getByText("Thinking…").waitFor();
+  await page.getByRole("button", { name: "New chat" }).click();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  expect(await page.getByText("Think about reads").count()).toBe(0);
+  calm(page);
+});
+
+test("an answer that streams during a switch stays in its team", async () => {
+  const cy = await harness.person("Cy Chats");
+  const { page } = cy;
+  await cy.api("POST", "/auth/teams", { name: "Potoroo lab" });
+  const switchTo = async (name: string) => {
+    await page.getByRole("button", { name: /^Team:/ }).click();
+    await page.getByRole("menuitemradio", { name }).click();
+    await page.getByRole("button", { name: `Team: ${name}` }).waitFor();
+    await page.getByRole("navigation").getByRole("link", { name: "Chat", exact: true }).click();
+    await page.getByLabel("Your question").waitFor();
+  };
+  await page.goto(`${harness.url}/chat`);
+  await page.getByLabel("Your question").fill("How do I count reads?");
+  await page.keyboard.press("Enter");
+  await page.getByText("zcat reads.fq.gz | wc -l").waitFor();
+  await switchTo("Potoroo lab");
+  release();
+  await page.getByText("Ask about your work").waitFor();
+  expect(await page.getByText("zcat reads.fq.gz").count()).toBe(0);
+  await switchTo("Cy Chats's team");
+  await page.getByText("zcat reads.fq.gz | wc -l").waitFor();
   calm(page);
 });

@@ -56,19 +56,19 @@ function Conversation() {
     setDraft("");
     setError(null);
     setBusy(true);
-    stop.current = new AbortController();
+    const asking = new AbortController();
+    stop.current = asking;
     let answer = "";
     try {
       const system: Turn[] = context.text ? [{ role: "system", content: context.text }] : [];
-      for await (const piece of complete(api, [...system, ...asked], stop.current.signal)) {
+      for await (const piece of complete(api, [...system, ...asked], asking.signal)) {
         answer += piece;
         setTurns([...asked, { role: "assistant", content: answer }]);
       }
     } catch (thrown) {
-      if (!stop.current.signal.aborted) setError(thrown);
+      if (!asking.signal.aborted) setError(thrown);
     } finally {
-      setBusy(false);
-      if (!answer) setTurns(asked);
+      if (stop.current === asking) setBusy(false);
     }
   };
 
