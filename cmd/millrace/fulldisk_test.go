@@ -323,17 +323,17 @@ func attackDisk(t *testing.T, data string, user int, a diskAttack) {
 	}
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":%s}`, definition), "Cookie", eve)["id"].(string)
 	empty := freeBytes(t, data)
-	attack := func() string {
-		var id string
-		await(t, "space on the disk", func() bool { return freeBytes(t, data) > empty*8/10 })
-		await(t, "the start of the attack", func() bool {
-			status, body, _ := current().call("POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":4,"ramGb":16}}`, w), "Cookie", eve)
-			if status == 202 {
-				id = body["runId"].(string)
-			}
-			return status == 202
+	start := func(cookie, body string) (id string) {
+		await(t, "the start of a run", func() bool {
+			status, answer, _ := current().call("POST", "/api/runs", body, "Cookie", cookie)
+			id, _ = answer["runId"].(string)
+			return status == 202 // after 503 for some seconds
 		})
 		return id
+	}
+	attack := func() string {
+		await(t, "space on the disk", func() bool { return freeBytes(t, data) > empty*8/10 })
+		return start(eve, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":4,"ramGb":16}}`, w))
 	}
 	statusOf := func(id string) map[string]any {
 		_, r, _ := current().call("GET", "/api/runs/"+id, "", "Cookie", eve)
@@ -377,7 +377,7 @@ func attackDisk(t *testing.T, data string, user int, a diskAttack) {
 		t.Errorf("the attack that outlived its server is %v, %v: %v", r["status"], r["errorCode"], r["errorMessage"])
 	}
 	others.check(t, "an attack with a restart")
-	if r := current().endedFor(ada, current().beginRun(ada, fmt.Sprintf(`{"workflowId":%q}`, trivial))); r["status"] != "completed" {
+	if r := current().endedFor(ada, start(ada, fmt.Sprintf(`{"workflowId":%q}`, trivial))); r["status"] != "completed" {
 		t.Errorf("a run after it is %v: %v", r["status"], r["errorMessage"])
 	}
 }
