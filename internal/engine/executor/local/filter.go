@@ -25,7 +25,15 @@ func filter() []byte {
 		p.when(unix.BPF_JEQ, call, noSuchCall)
 	}
 	p.when(unix.BPF_JEQ, unix.SYS_FALLOCATE, notSupported)
-	p.call(unix.SYS_CLONE, func() { p.load(argument(0)); p.when(unix.BPF_JSET, namespaces, notPermitted) })
+	p.call(unix.SYS_CLONE, func() {
+		p.load(argument(0))
+		p.when(unix.BPF_JSET, namespaces, notPermitted)
+		p.keep(unix.CLONE_THREAD | ofThreads)
+		for _, flags := range []uint32{0, unix.CLONE_FILES, unix.CLONE_FS} {
+			p.when(unix.BPF_JEQ, unix.CLONE_THREAD|flags, notPermitted)
+		}
+	})
+	p.call(unix.SYS_CLOSE_RANGE, func() { p.load(argument(2)); p.when(unix.BPF_JSET, unix.CLOSE_RANGE_UNSHARE, notPermitted) })
 	p.call(unix.SYS_IOCTL, func() {
 		p.load(argument(1))
 		p.when(unix.BPF_JEQ, unix.TIOCSTI, notPermitted)
@@ -54,6 +62,10 @@ const (
 
 	namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+	// ofThreads is what threads have in common: through one of them the shim sees the
+	// deleted files that any of them has open.
+	ofThreads = unix.CLONE_FILES | unix.CLONE_FS
 
 	lastCall = 462 // mseal, of Linux 6.10
 )
@@ -85,12 +97,13 @@ var refused = []uint32{
 var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 // reserving are the requests of ioctl that reserve space as fallocate does:
-// FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE; and FS_IOC_FSSETXATTR, by
+// FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE, and XFS_IOC_ALLOCSP and
+// XFS_IOC_ALLOCSP64 of kernels before 5.17; and FS_IOC_FSSETXATTR, by
 // which a file is given extents so large that one byte takes gigabytes. A task could
 // take the whole disk with them before the shim next looks at it. Refused with
 // EOPNOTSUPP, as on a file system that cannot do it, the C library writes
 // instead.
-var reserving = []uint32{0x40305828, 0x4030582a, 0x40305839, 0x401c5820}
+var reserving = []uint32{0x40305828, 0x4030582a, 0x40305839, 0x4030580a, 0x40305824, 0x401c5820}
 
 // families are those of sockets that programs use.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
@@ -117,6 +130,9 @@ func (p *bpf) add(code uint16, yes, no uint8, k uint32) {
 
 func (p *bpf) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, offset) }
 func (p *bpf) ret(action uint32)  { p.add(unix.BPF_RET|unix.BPF_K, 0, 0, action) }
+
+// keep clears all bits of what is loaded but these.
+func (p *bpf) keep(bits uint32) { p.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, bits) }
 
 // skipIf leaves out the next instruction.
 func (p *bpf) skipIf(test uint16, k uint32) { p.add(unix.BPF_JMP|unix.BPF_K|test, 1, 0, k) }

@@ -19,6 +19,7 @@ type disk struct {
 	folders []string
 	most    int64 // bytes
 	files   int64 // at most
+	spared  int   // levels of processes above the command, which are ours
 
 	used    space // when files were last counted
 	left    space // of the file system, then
@@ -50,8 +51,8 @@ const (
 // full reports whether a file system with so much left is full.
 func (left space) full() bool { return left.bytes < almostNone || left.files == 0 }
 
-func newDisk(f Folder, most int64) *disk {
-	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
+func newDisk(f Folder, most int64, spared int) *disk {
+	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most, spared: spared}
 	d.files = min(max(most/block, fewFiles), maxFiles)
 	d.first = d.free()
 	d.left = d.first
@@ -61,7 +62,7 @@ func newDisk(f Folder, most int64) *disk {
 // Measure is what an attempt takes up in its folders, as far as that can be seen while it
 // runs under a shim that does not tell.
 func Measure(id string, f Folder) Size {
-	used := newDisk(f, math.MaxInt64).look(0).space
+	used := newDisk(f, math.MaxInt64, 0).look(0).space
 	return Size{ID: id, Bytes: used.bytes, Files: used.files}
 }
 
@@ -121,7 +122,7 @@ func (d *disk) look(pid int) counter {
 		c.folder(unix.AT_FDCWD, folder, 0)
 	}
 	if pid > 0 {
-		for _, pid := range processes.Tree(pid) {
+		for _, pid := range processes.Below(pid, d.spared) {
 			c.unnamed(pid)
 		}
 	}

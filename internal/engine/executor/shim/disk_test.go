@@ -28,7 +28,7 @@ func TestHowManyFilesACommandMayHave(t *testing.T) {
 	for most, want := range map[int64]int64{
 		1: fewFiles, fewFiles * block: fewFiles, (fewFiles + 1) * block: fewFiles + 1, maxFiles * block: maxFiles, (maxFiles + 1) * block: maxFiles, 1 << 62: maxFiles,
 	} {
-		if got := newDisk(f, most).files; got != want {
+		if got := newDisk(f, most, 0).files; got != want {
 			t.Errorf("with %d bytes: %d files, want %d", most, got, want)
 		}
 	}

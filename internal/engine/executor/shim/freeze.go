@@ -160,7 +160,7 @@ func (t *task) thaw(c *command) {
 func (t *task) size(pid int) Size {
 	d := t.meter.disk
 	if d == nil {
-		d = newDisk(t.folder, math.MaxInt64)
+		d = newDisk(t.folder, math.MaxInt64, t.launch.wrappers())
 	}
 	d.left = d.free()
 	_, hidden := d.count(pid)

@@ -1,13 +1,24 @@
 package shim
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // gone is a file of a megabyte in a working folder that has no name any more.
@@ -32,7 +43,7 @@ func watched(t *testing.T) *disk {
 	if err := os.Mkdir(f.path(WorkFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return newDisk(f, 100<<20)
+	return newDisk(f, 100<<20, 0)
 }
 
 // This process plays the command; the tests take turns, since each would see
@@ -76,6 +87,130 @@ func TestAFileIsCountedOrKnownToBeHidden(t *testing.T) {
 			t.Errorf("%d bytes, hidden: %t, when it is gone", d.used.bytes, hidden)
 		}
 	})
+}
+
+// holds has this program hold something in the folder where it is started that has no
+// name any more, in one of several ways, until its input ends.
+const holds = "MILLRACE_TEST_HOLDS"
+
+func init() {
+	if os.Getenv(holds) != "" {
+		runtime.LockOSThread() // so that hold runs in the first thread
+	}
+}
+
+func hold(way string) {
+	err := unix.Mkdir("gone", 0o700)
+	switch way {
+	case "its folder":
+		err = errors.Join(err, os.Chdir("gone"), os.Remove("../gone"))
+	default:
+		var fd int
+		fd, err = unix.Open("gone/file", unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		err = errors.Join(err, unix.Ftruncate(fd, 1), os.RemoveAll("gone"))
+	}
+	if way == "a closed process" {
+		err = errors.Join(err, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	}
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		if way == "a process without its first thread" && !waittest.Until(func() bool {
+			_, err := os.Readlink("/proc/" + strconv.Itoa(os.Getpid()) + "/exe")
+			return err != nil
+		}) {
+			panic("it does not end")
+		}
+		_, _ = os.Stdout.WriteString("up")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	if way == "a process without its first thread" {
+		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+	select {}
+}
+
+// What a process holds is seen however it holds it, by root and by a plain user.
+func TestWhatAProcessHoldsIsCountedOrKnownToBeHidden(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"an open file", "its folder", "a closed process", "a process without its first thread"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			d := watched(t)
+			c := exec.Command("/proc/self/exe")
+			c.Env, c.Dir = []string{holds + "=" + way}, d.folders[0]
+			if _, hidden := d.count(up(t, c)); !hidden && d.used.files != 1 {
+				t.Errorf("%d files, and nothing hidden", d.used.files)
+			}
+		})
+	}
+	t.Run("its program", func(t *testing.T) {
+		t.Parallel()
+		d := watched(t)
+		c := exec.Command(unmapped(t, d.folders[0]))
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		if err := os.Remove(c.Path); err != nil {
+			t.Fatal(err)
+		}
+		if d.count(c.Process.Pid); d.used.files != 1 {
+			t.Errorf("%d files", d.used.files)
+		}
+	})
+	if os.Getuid() == 0 {
+		t.Run("by a plain user", func(t *testing.T) {
+			t.Parallel()
+			c := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()[:strings.Index(t.Name(), "/")]+"$")
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// unmapped is a program in a folder of which nothing is in the memory of its process: all of
+// that is its interpreter's, which only waits for signals.
+func unmapped(t *testing.T, folder string) (path string) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the program is one for amd64")
+	}
+	const address, headers = 0x400000, 64 + 56
+	pauses := []byte{
+		0xb8, 34, 0, 0, 0, // mov eax, SYS_pause
+		0x0f, 0x05, // syscall
+		0xeb, 0xf7, // jmp to the first
+	}
+	write := func(path string, part elf.Prog64, text []byte) string {
+		var program bytes.Buffer
+		for _, part := range []any{
+			elf.Header64{
+				Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+				Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
+				Entry: address + headers, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
+			}, part, text,
+		} {
+			if err := binary.Write(&program, binary.LittleEndian, part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What this process had open for writing, a parallel test could have open still.
+		c := exec.Command("sh", "-c", `cat > "$0" && chmod +x "$0"`, path)
+		c.Stdin = &program
+		if err := c.Run(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	size := uint64(headers + len(pauses))
+	interpreter := write(filepath.Join(t.TempDir(), "interpreter"), elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: address, Filesz: size, Memsz: size, Align: 4096}, pauses)
+	name := append([]byte(interpreter), 0)
+	return write(filepath.Join(folder, "program"), elf.Prog64{Type: uint32(elf.PT_INTERP), Off: headers, Filesz: uint64(len(name)), Align: 1}, name)
 }
 
 // A folder that has another name whenever it is looked for.

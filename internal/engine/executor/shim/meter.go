@@ -33,7 +33,7 @@ type meter struct {
 func newMeter(f Folder, l Launch) *meter {
 	m := &meter{launch: l}
 	if l.Disk > 0 {
-		m.disk = newDisk(f, l.Disk)
+		m.disk = newDisk(f, l.Disk, l.wrappers())
 	}
 	if l.Cgroup.Exists() {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
@@ -136,7 +136,7 @@ func line(file, key string) int64 {
 const clockTicks = 100
 
 func processUsage(pid int) (cpu time.Duration, memory int64) {
-	text, _ := rawfile.Read("/proc/" + strconv.Itoa(pid) + "/stat")
+	text, _ := rawfile.Read(processes.Living(pid) + "/stat")
 	// The name, in parentheses, may hold anything.
 	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
 	f := strings.Fields(rest)
@@ -154,7 +154,7 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 func proportional(root int, otherwise int64) int64 {
 	var sum int64
 	for _, pid := range processes.Tree(root) {
-		text, _ := rawfile.Read("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+		text, _ := rawfile.Read(processes.Living(pid) + "/smaps_rollup")
 		for l := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(l, "Pss:"); ok {
 				n, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
@@ -173,7 +173,7 @@ func proportional(root int, otherwise int64) int64 {
 func inMemory(root int) (bytes int64) {
 	seen := map[inode]bool{}
 	for _, pid := range processes.Tree(root) {
-		list := "/proc/" + strconv.Itoa(pid) + "/fd"
+		list := processes.Living(pid) + "/fd"
 		entries, _ := os.ReadDir(list)
 		for _, entry := range entries {
 			var s unix.Stat_t

@@ -150,6 +150,20 @@ func TestWhatAProcessUsesWhateverItIsCalled(t *testing.T) {
 	}
 }
 
+// What all threads share is seen when the first of them has ended.
+func TestWhatAProcessUsesWithoutItsFirstThread(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("/proc/self/exe")
+	c.Env, c.Dir = []string{holds + "=a process without its first thread"}, t.TempDir()
+	pid := up(t, c)
+	if _, memory := processUsage(pid); memory == 0 {
+		t.Error("it has no memory")
+	}
+	if memory := proportional(pid, 0); memory == 0 {
+		t.Error("it has no part of a memory")
+	}
+}
+
 // Where no group holds the memory, files in memory count as well, each once.
 func TestFilesInMemoryCount(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		takeMemory()
 	case os.Getenv(startsPrograms) != "":
 		startPrograms()
+	case os.Getenv(holds) != "":
+		hold(os.Getenv(holds))
 	}
 	os.Exit(m.Run())
 }

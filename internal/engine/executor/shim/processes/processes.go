@@ -3,6 +3,8 @@
 package processes
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -83,7 +85,7 @@ func inVfork(pid int, thread string) bool {
 
 // memory is all that the kernel tells of the memory of a process; empty if it has none.
 func memory(pid int) string {
-	text, _ := rawfile.Read(Folder(pid) + "/status")
+	text, _ := rawfile.Read(Living(pid) + "/status")
 	var lines strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "Vm") {
@@ -98,6 +100,30 @@ func Tree(pid int) []int { return Below(pid, 0) }
 
 // Folder is where the kernel shows a process.
 func Folder(pid int) string { return "/proc/" + strconv.Itoa(pid) }
+
+// Living is the folder of a thread of a process that has not ended, the first if it can be.
+// Through one that has ended, nothing is seen of what all threads share: their memory
+// and their open files.
+func Living(pid int) string {
+	first := Folder(pid)
+	if !threadEnded(first) {
+		return first
+	}
+	threads, _ := os.ReadDir(first + "/task")
+	for _, thread := range threads {
+		// As whole as that of a process, though /proc does not list it.
+		if folder := "/proc/" + thread.Name(); !threadEnded(folder) {
+			return folder
+		}
+	}
+	return first
+}
+
+// threadEnded reports whether a thread has ended by its folder: then it has no program.
+func threadEnded(folder string) bool {
+	_, err := os.Readlink(folder + "/exe")
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 // Children are the direct children of a process.
 func Children(pid int) (pids []int) {
