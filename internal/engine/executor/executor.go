@@ -96,7 +96,7 @@ type Places struct {
 }
 
 // InputFolder is where the staged files are, in an attempt's folder.
-const InputFolder = "in"
+const InputFolder = shim.InputFolder
 
 // Places are the folders seen from outside.
 func (s Spec) Places() Places {

@@ -127,7 +127,11 @@ func (d *Driver) Evict(ctx context.Context, id string) error {
 // discard removes the files of an attempt that has ended, as a shim does that knows how to
 // evict.
 func discard(f shim.Folder) error {
-	return errors.Join(folder.RemoveAll(filepath.Join(string(f), shim.WorkFolder)), folder.RemoveAll(filepath.Join(string(f), shim.TempFolder)))
+	var failed []error
+	for _, name := range []string{shim.WorkFolder, shim.TempFolder, shim.InputFolder} {
+		failed = append(failed, folder.RemoveAll(filepath.Join(string(f), name)))
+	}
+	return errors.Join(failed...)
 }
 
 // LeftBehind is the attempts that an earlier server left running in a folder. A

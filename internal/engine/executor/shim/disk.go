@@ -62,8 +62,18 @@ func newDisk(f Folder, most int64, spared int) *disk {
 // Measure is what an attempt takes up in its folders, as far as that can be seen while it
 // runs under a shim that does not tell.
 func Measure(id string, f Folder) Size {
-	used := newDisk(f, math.MaxInt64, 0).look(0).space
-	return Size{ID: id, Bytes: used.bytes, Files: used.files}
+	used, given := newDisk(f, math.MaxInt64, 0).look(0).space, copiedInputs(f)
+	return Size{ID: id, Bytes: used.bytes + given.bytes, Files: used.files + given.files}
+}
+
+// copiedInputs is what takes up space of what a command was given to read. A file with
+// several names is others', too, and stays when the command ends.
+func copiedInputs(f Folder) space {
+	list := lists.Get().(*[]byte)
+	defer lists.Put(list)
+	c := counter{alone: true, list: *list}
+	c.folder(unix.AT_FDCWD, f.path(InputFolder), 0)
+	return c.space
 }
 
 // over reports whether the command, whose processes begin with pid, takes up
@@ -146,6 +156,7 @@ type counter struct {
 	space
 	dev     uint64 // where the folders are; what lies in memory is counted there
 	seen    map[inode]bool
+	alone   bool   // only what has a single name counts
 	list    []byte // of names; what one call lists, it lists at one moment
 	tooDeep bool
 
@@ -155,7 +166,7 @@ type counter struct {
 
 func (c *counter) add(s unix.Stat_t) {
 	if s.Mode&unix.S_IFMT != unix.S_IFDIR && s.Nlink != 1 {
-		if c.seen[inode{s.Dev, s.Ino}] {
+		if c.alone || c.seen[inode{s.Dev, s.Ino}] {
 			return
 		}
 		c.seen[inode{s.Dev, s.Ino}] = true

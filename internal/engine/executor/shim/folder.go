@@ -8,8 +8,9 @@ import (
 
 // What lies in an attempt's folder.
 const (
-	WorkFolder = "work" // the command's working folder
-	TempFolder = "tmp"  // its /tmp
+	WorkFolder  = "work" // the command's working folder
+	TempFolder  = "tmp"  // its /tmp
+	InputFolder = "in"   // what it was given to read
 )
 
 // Folder is the folder of an attempt.

@@ -168,6 +168,8 @@ func (t *task) size(pid int) Size {
 	if hidden {
 		s.Bytes, s.Files = max(s.Bytes, d.lost()), max(s.Files, d.first.files-d.left.files)
 	}
+	given := copiedInputs(t.folder) // which its limit does not count
+	s.Bytes, s.Files = s.Bytes+given.bytes, s.Files+given.files
 	return s
 }
 
@@ -175,4 +177,5 @@ func (t *task) size(pid int) Size {
 func (t *task) discard() {
 	_ = remove.All(t.folder.path(WorkFolder))
 	_ = remove.All(t.folder.path(TempFolder))
+	_ = remove.All(t.folder.path(InputFolder))
 }

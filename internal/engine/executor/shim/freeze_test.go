@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -235,7 +236,11 @@ func TestEvictedCommandLeavesNoFiles(t *testing.T) {
 	send(t, link, Order{Start: &large}, Order{Start: &small})
 	process(t, large)
 	process(t, small)
-	if sizes := freeze(t, link); len(sizes) != 2 || sizes["large"].Bytes <= sizes["small"].Bytes {
+	given := Folder(large.Folder).path(InputFolder)
+	if err := errors.Join(os.Mkdir(given, 0o755), os.WriteFile(given+"/copied", make([]byte, 5000000), 0o644), os.Link(Folder(large.Folder).path(WorkFolder)+"/file", given+"/linked")); err != nil {
+		t.Fatal(err)
+	}
+	if sizes := freeze(t, link); len(sizes) != 2 || sizes["large"].Bytes < 8000000 || sizes["large"].Bytes > 9000000 || sizes["small"].Bytes > 1000000 {
 		t.Errorf("%v", sizes)
 	}
 	send(t, link, Order{Stop: &Stop{ID: "large", Evict: true}})
@@ -243,7 +248,7 @@ func TestEvictedCommandLeavesNoFiles(t *testing.T) {
 	if e := r.Record.Exit; !e.Evicted || e.Stopped || e.NoSpace {
 		t.Errorf("%+v", e)
 	}
-	for _, name := range []string{WorkFolder, TempFolder} {
+	for _, name := range []string{WorkFolder, TempFolder, InputFolder} {
 		if _, err := os.Lstat(Folder(large.Folder).path(name)); !os.IsNotExist(err) {
 			t.Errorf("its %s: %v", name, err)
 		}
