@@ -20,8 +20,11 @@ import (
 // The most that a folder may have.
 const (
 	MaxEntries = 200_000
-	maxPath    = 1000 // bytes
+	MaxPath    = 1000 // bytes
 )
+
+// ErrLongPath is what is wrong with a path that has more than MaxPath bytes.
+var ErrLongPath = fmt.Errorf("its path is longer than %d bytes", MaxPath)
 
 // Entry is a file, a symbolic link, or a folder with nothing in it.
 type Entry struct {
@@ -130,14 +133,18 @@ func (m Manifest) check() error {
 		}
 		kinds[e.Path] = e
 	}
+	steps := 0
 	for _, e := range m.Entries {
 		for above := path.Dir(e.Path); above != "."; above = path.Dir(above) {
 			if _, both := kinds[above]; both {
 				return fmt.Errorf("%q: it is both a folder with something in it and not", above)
 			}
 		}
-		if e.Link != "" && leaves(e, kinds) {
+		if e.Link != "" && leaves(e, kinds, &steps) {
 			return fmt.Errorf("%q: a link that leads out of the folder cannot be kept", e.Path)
+		}
+		if steps > maxSteps {
+			return errors.New("its links lead through too many folders: put them into one file, such as an archive")
 		}
 	}
 	return nil
@@ -147,8 +154,8 @@ func (e Entry) check() error {
 	switch {
 	case e.Path == "" || path.Clean(e.Path) != e.Path || strings.HasPrefix(e.Path, "/") || e.Path == "." || strings.HasPrefix(e.Path, "../") || e.Path == "..":
 		return errors.New("it is no path below the folder")
-	case len(e.Path) > maxPath || len(e.Link) > maxPath:
-		return fmt.Errorf("its path is longer than %d bytes", maxPath)
+	case len(e.Path) > MaxPath || len(e.Link) > MaxPath:
+		return ErrLongPath
 	case Unnameable(e.Path) || Unnameable(e.Link):
 		return errors.New("its name has a backslash, a control character or broken text in it")
 	case e.Size < 0 || !e.File() && (e.Size != 0 || e.SHA256 != "" || e.Executable) || e.Link != "" && e.Folder:
@@ -170,12 +177,15 @@ func Unnameable(name string) bool {
 }
 
 // maxHops is how many links may lead to one another, as on Linux. More never arrive
-// anywhere.
-const maxHops = 40
+// anywhere. All links of a folder together may lead through maxSteps names.
+const (
+	maxHops  = 40
+	maxSteps = 2_000_000
+)
 
 // leaves reports whether following a link ever goes above the folder, by way of other
-// links, too. Where it leads need not be there.
-func leaves(link Entry, all map[string]Entry) bool {
+// links, too. Where it leads need not be there. The steps that it takes are counted.
+func leaves(link Entry, all map[string]Entry, steps *int) bool {
 	if path.IsAbs(link.Link) {
 		return true
 	}
@@ -184,7 +194,7 @@ func leaves(link Entry, all map[string]Entry) bool {
 		at = strings.Split(dir, "/")
 	}
 	todo := strings.Split(link.Link, "/")
-	for hops := 0; len(todo) > 0; {
+	for hops := 0; len(todo) > 0 && *steps <= maxSteps; *steps++ {
 		next := todo[0]
 		todo = todo[1:]
 		switch next {

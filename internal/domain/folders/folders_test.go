@@ -2,6 +2,7 @@ package folders
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -83,6 +84,15 @@ func TestAFolderIsBounded(t *testing.T) {
 	t.Parallel()
 	if _, err := New(make([]Entry, MaxEntries+1)); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Error(err)
+	}
+	for links, want := range map[int]string{5_000: "", 5_100: "too many folders"} { // through 400 names each
+		entries := []Entry{file("a/b")}
+		for i := range links {
+			entries = append(entries, link(fmt.Sprint(i), strings.Repeat("a/../", 199)+"a/b"))
+		}
+		if _, err := New(entries); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d links: %v", links, err)
+		}
 	}
 	for _, text := range []string{"", "[]", `{"version":2,"entries":[]}`, `{"version":1,"entries":[{"path":"b"},{"path":"a"}]}`, `{"version":1,"x":1}`} {
 		if _, err := Parse([]byte(text)); err == nil {

@@ -17,6 +17,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/folders"
 )
 
+// maxNames is how many bytes the names in a folder may have together: they are kept
+// in memory, that of all tasks.
+const maxNames = 64 << 20
+
 // maxHashers is how many files of a folder are hashed at the same time.
 const maxHashers = 4
 
@@ -41,9 +45,13 @@ func (c *Found) folder(root *os.Root, name string) (File, error) {
 type tree struct {
 	root    *os.Root
 	entries []folders.Entry // files without what is in them
+	names   int             // bytes of all names, with where links lead
 }
 
-var errOther = errors.New("it is neither a file, a folder nor a link")
+var (
+	errOther = errors.New("it is neither a file, a folder nor a link")
+	errNames = errors.New("its names are too long for so many files: put them into one, such as an archive")
+)
 
 // openTree finds what is in a folder. Links are not followed.
 func openTree(work *os.Root, name string, stop func() error) (*tree, error) {
@@ -79,9 +87,14 @@ func (t *tree) list(folder string, stop func() error) (more []string, err error)
 		for _, f := range found {
 			empty = false
 			name := path.Join(folder, f.Name())
-			if f.IsDir() {
+			err := t.mayKeep(name)
+			switch {
+			case err == nil && f.IsDir():
 				more = append(more, name)
-			} else if err := t.add(name, f.Type()); err != nil {
+			case err == nil:
+				err = t.add(name, f.Type())
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%q: %w", name, err)
 			}
 		}
@@ -101,6 +114,18 @@ func (t *tree) list(folder string, stop func() error) (more []string, err error)
 	return more, nil
 }
 
+// mayKeep counts a path, or where a link leads, as long as there may be more.
+func (t *tree) mayKeep(name string) error {
+	if len(name) > folders.MaxPath {
+		return folders.ErrLongPath
+	}
+	if t.names += len(name); t.names > maxNames {
+		return errNames
+	}
+	return nil
+}
+
+// add adds what is no folder.
 func (t *tree) add(name string, kind fs.FileMode) error {
 	e := folders.Entry{Path: name}
 	switch kind {
@@ -108,6 +133,9 @@ func (t *tree) add(name string, kind fs.FileMode) error {
 	case fs.ModeSymlink:
 		to, err := t.root.Readlink(name)
 		if err != nil {
+			return err
+		}
+		if err := t.mayKeep(to); err != nil {
 			return err
 		}
 		e.Link = to

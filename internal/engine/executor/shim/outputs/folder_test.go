@@ -112,9 +112,13 @@ func TestAFolderThatCannotBeKeptSaysWhy(t *testing.T) {
 		prepare func(results string) error
 		says    string
 	}{
-		"a link that leaves":      {func(r string) error { return os.Symlink("../../x", filepath.Join(r, "l")) }, "leads out"},
-		"an absolute link":        {func(r string) error { return os.Symlink("/etc/passwd", filepath.Join(r, "l")) }, "leads out"},
-		"a pipe":                  {func(r string) error { return unix.Mkfifo(filepath.Join(r, "p"), 0o644) }, "neither a file"},
+		"a link that leaves": {func(r string) error { return os.Symlink("../../x", filepath.Join(r, "l")) }, "leads out"},
+		"an absolute link":   {func(r string) error { return os.Symlink("/etc/passwd", filepath.Join(r, "l")) }, "leads out"},
+		"a pipe":             {func(r string) error { return unix.Mkfifo(filepath.Join(r, "p"), 0o644) }, "neither a file"},
+		"too long a path": {func(r string) error {
+			long := filepath.Join(r, strings.Repeat(strings.Repeat("x", 249)+"/", 4))
+			return errors.Join(os.MkdirAll(long, 0o755), os.WriteFile(filepath.Join(long, "y"), nil, 0o644))
+		}, "longer than 1000 bytes"},
 		"a name with a new line":  {func(r string) error { return os.WriteFile(filepath.Join(r, "a\nb"), nil, 0o644) }, "control character"},
 		"a name that is no text":  {func(r string) error { return os.Mkdir(filepath.Join(r, "\xff"), 0o755) }, "broken text"},
 		"a file in place of it":   {func(r string) error { return errors.Join(os.Remove(r), os.WriteFile(r, nil, 0o644)) }, "it is a file"},
@@ -161,4 +165,45 @@ func TestAFolderIsHashedWithinBounds(t *testing.T) {
 	if !errors.Is(err, stopped) {
 		t.Errorf("stopped: %v", err)
 	}
+}
+
+// What is found in a folder is kept in memory, so it is looked through no further than it
+// may be kept.
+func TestAFolderIsLookedThroughWithinBounds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		file  string
+		names int // bytes of names that were found before
+		want  error
+	}{
+		"as many names as may be":   {"1234", maxNames - 4, nil},
+		"a byte more":               {"12345", maxNames - 4, errNames},
+		"a link":                    {"1 -> 234", maxNames - 4, nil},
+		"one that leads too far":    {"1 -> 2345", maxNames - 4, errNames},
+		"a path as long as may be":  {longPath(folders.MaxPath), 0, nil},
+		"a longer one":              {longPath(folders.MaxPath + 1), 0, folders.ErrLongPath},
+		"a link as long as may be":  {"a -> " + longPath(folders.MaxPath), 0, nil},
+		"a link that leads too far": {"a -> " + longPath(folders.MaxPath+1), 0, folders.ErrLongPath},
+	} {
+		root, err := os.OpenRoot(made(t, tt.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := &tree{root: root, names: tt.names}
+		for todo := []string{"."}; len(todo) > 0 && err == nil; todo = todo[1:] {
+			var more []string
+			more, err = found.list(todo[0], noStop)
+			todo = append(todo, more...)
+		}
+		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		root.Close()
+	}
+}
+
+// longPath is a path of so many bytes.
+func longPath(bytes int) string {
+	folders := strings.Repeat("folder/", bytes/7-1)
+	return folders + strings.Repeat("x", bytes-len(folders))
 }

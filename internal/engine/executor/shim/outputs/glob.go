@@ -2,10 +2,13 @@ package outputs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // The most of what a pattern may find, and may look at on the way: links to
@@ -19,6 +22,7 @@ const (
 var (
 	errTooMany = errors.New("it matches more than 10,000 files: put them into one, such as an archive")
 	errTooWide = errors.New("it matches too many folders: name them more closely")
+	errTooLong = fmt.Errorf("it matches a path of more than %d bytes", folders.MaxPath)
 )
 
 // glob finds the files that a pattern matches, as fs.Glob does, as long as it
@@ -85,9 +89,14 @@ func (g *glob) list(dir *os.File, folder, segment string) (found []string, err e
 			return nil, err
 		}
 		for _, name := range names {
-			if ok, _ := path.Match(segment, name); ok {
-				found = append(found, path.Join(folder, name))
+			if ok, _ := path.Match(segment, name); !ok {
+				continue
 			}
+			name = path.Join(folder, name)
+			if len(name) > folders.MaxPath {
+				return nil, errTooLong
+			}
+			found = append(found, name)
 		}
 		if end != nil {
 			slices.Sort(found)

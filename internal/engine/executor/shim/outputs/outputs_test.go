@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // made is a working folder with files, and links as name -> target.
@@ -108,5 +110,23 @@ func TestOutputsAreBoundedInNumber(t *testing.T) {
 				t.Errorf("refused: %q", c.Refused)
 			}
 		})
+	}
+}
+
+// What is stored of an output has a path of bounded length, and a pattern is followed no
+// further than there.
+func TestAPatternMatchesNoPathThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int]error{folders.MaxPath: nil, folders.MaxPath + 1: errTooLong} {
+		root, err := os.OpenRoot(made(t, longPath(length)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		g := glob{root: root, left: maxOutputs, looks: maxLooks, stop: noStop}
+		pattern := strings.Repeat("*/", strings.Count(longPath(length), "/")) + "*"
+		if found, err := g.matches(pattern); !errors.Is(err, want) || want == nil && len(found) != 1 {
+			t.Errorf("%d bytes: %d files, %v", length, len(found), err)
+		}
 	}
 }
