@@ -195,7 +195,13 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	kind := fault.KindOf(err)
 	_, noSoftware := errors.AsType[softwareError](err)
-	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware || !r.discard(ctx, t) {
+	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware {
+		return err
+	}
+	// Only a conflict can mean another attempt. The rest is not worth a list for each item.
+	if kind != fault.KindConflict {
+		r.logDiscard(ctx, r.e.Bytes.Discard(ctx, r.key(t)))
+	} else if !r.discard(ctx, t) {
 		return err
 	}
 	if runinputs.CodeOf(err) == lifecycle.DiskFull {
@@ -231,6 +237,10 @@ func (r *runner) discard(ctx context.Context, t *attempt) (own bool) {
 	if err == nil {
 		err = r.e.Bytes.Discard(ctx, r.key(t))
 	}
-	r.e.logError(ctx, "cannot remove what was staged for an attempt", err)
+	r.logDiscard(ctx, err)
 	return true
+}
+
+func (r *runner) logDiscard(ctx context.Context, err error) {
+	r.e.logError(ctx, "cannot remove what was staged for an attempt", err)
 }
