@@ -153,11 +153,7 @@ func (r *runner) handleExit(ctx context.Context, err error) bool {
 
 // logFailure logs why a run cannot be continued, with the stack of a panic.
 func (r *runner) logFailure(ctx context.Context, err error) {
-	about := []any{slog.String("run", string(r.run.ID)), slog.Any("error", err)}
-	if panicked, ok := errors.AsType[*panics.Error](err); ok {
-		about = append(about, slog.String("stack", panicked.Stack))
-	}
-	r.e.Log.ErrorContext(ctx, "cannot continue a run", about...)
+	r.e.Log.ErrorContext(ctx, "cannot continue a run", append(panics.About(err), slog.String("run", string(r.run.ID)))...)
 }
 
 // requeueAsLost requeues a run that has caused a panic, as if it had crashed the worker.

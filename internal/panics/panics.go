@@ -5,6 +5,7 @@ package panics
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 )
 
@@ -25,6 +26,15 @@ func Catch(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// About returns what a log says of an error: the error and, of a panic, the stack.
+func About(err error) []any {
+	about := []any{slog.Any("error", err)}
+	if panicked, ok := errors.AsType[*Error](err); ok {
+		about = append(about, slog.String("stack", panicked.Stack))
+	}
+	return about
 }
 
 // Is reports whether an error is, or has among its causes, a panic.

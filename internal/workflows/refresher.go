@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // DueRefresh is a workflow whose trigger was called.
@@ -92,7 +93,7 @@ func (r *Refresher) Run(ctx context.Context) error {
 
 func (r *Refresher) complain(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		r.Log.ErrorContext(ctx, "cannot refresh a workflow", slog.Any("error", err))
+		r.Log.ErrorContext(ctx, "cannot refresh a workflow", panics.About(err)...)
 	}
 }
 
@@ -127,7 +128,11 @@ func (r *Refresher) take(ctx context.Context, busy []ids.Team) (DueRefresh, erro
 
 func (r *Refresher) refresh(ctx context.Context, d DueRefresh) error {
 	s := r.Workflows
-	err := r.bring(ctx, d)
+	err := panics.Catch(func() error { return r.bring(ctx, d) })
+	if panics.Is(err) { // which would happen again
+		r.complain(ctx, err)
+		err = s.stores.Follow.SetRefreshProblem(ctx, d.Team, d.Workflow, "an internal error kept the server from reading the repository", s.now())
+	}
 	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindUnavailable { // it is still being fetched, or we have no room now
 		if s.now().Sub(d.AskedAt) < refreshLong {
 			return nil // again, when its time has come

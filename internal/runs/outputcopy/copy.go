@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/folders"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/archive"
 	"github.com/millrace/millrace/internal/runs/outputto"
@@ -132,7 +133,7 @@ func (c *Copier) copyFiles(ctx context.Context, owner string, b Bucket, p *progr
 		for ; i < len(p.files) && p.files[i].Size <= large && within.Err() == nil && !over(); i++ {
 			at := i
 			g.Go(func() error {
-				err := c.copySmall(within, b, p.files[at])
+				err := panics.Catch(func() error { return c.copySmall(within, b, p.files[at]) })
 				if err == nil {
 					p.done(at)
 				}
@@ -174,12 +175,14 @@ func (c *Copier) copyLarge(ctx context.Context, owner string, b Bucket, p *progr
 	defer stop()
 	whole := make(chan error, 1)
 	go func() {
-		in, err := c.open(reading, f, 0, f.Size)
-		if err == nil {
-			defer in.Close()
-			_, err = io.Copy(io.Discard, &checked{in: in, left: f.Size, sum: sha256.New(), want: f.SHA256})
-		}
-		whole <- err
+		whole <- panics.Catch(func() error {
+			in, err := c.open(reading, f, 0, f.Size)
+			if err == nil {
+				defer in.Close()
+				_, err = io.Copy(io.Discard, &checked{in: in, left: f.Size, sum: sha256.New(), want: f.SHA256})
+			}
+			return err
+		})
 	}()
 	return b.PutLarge(ctx, f.Object, outputto.Large{
 		Upload: p.now().Upload,

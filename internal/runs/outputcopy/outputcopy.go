@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
@@ -165,7 +166,7 @@ func (c *Copier) attempt(ctx context.Context, owner string, due outputto.Copy) {
 	p := &progress{copy: due}
 	var beats sync.WaitGroup
 	beats.Go(func() { c.saveRegularly(working, owner, p, stop) })
-	err := c.copyAll(working, owner, p)
+	err := panics.Catch(func() error { return c.copyAll(working, owner, p) })
 	lost := fault.Is(context.Cause(working), fault.KindConflict)
 	after := p.now()
 	if !lost && ctx.Err() == nil { // otherwise we are stopping, and somebody else goes on
@@ -222,7 +223,7 @@ func (c *Copier) ended(ctx context.Context, before, after outputto.Copy, err err
 	after.Attempts++
 	after.Message = said(err)
 	if _, no := errors.AsType[*fault.Error](err); !no {
-		c.Log.WarnContext(ctx, "outputs of a run could not be copied", slog.String("run", string(after.Run)), slog.Any("error", err))
+		c.Log.WarnContext(ctx, "outputs of a run could not be copied", append(panics.About(err), slog.String("run", string(after.Run)))...)
 	}
 	if _, no := errors.AsType[final](err); no || after.Attempts > len(pauses) {
 		after.State, after.EndedAt = outputto.Failed, now
@@ -236,6 +237,9 @@ func (c *Copier) ended(ctx context.Context, before, after outputto.Copy, err err
 func said(err error) string {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return known.Message
+	}
+	if panics.Is(err) {
+		return "an internal error stopped the copy"
 	}
 	return "the bucket cannot be reached, or the connection to it broke"
 }

@@ -46,6 +46,10 @@ func TestWhichFailuresEndACopy(t *testing.T) {
 		"an output is cut off": {func(h *troubled, err error) {
 			h.open = func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("on")), err }
 		}, nil, false, unreachable},
+		"looking for outputs panics": {func(h *troubled, _ error) { h.list = func() error { panic("out of order") } }, nil, false, "an internal error stopped the copy"},
+		"reading an output panics": {func(h *troubled, _ error) {
+			h.open = func(string) (io.ReadCloser, error) { panic("out of order") }
+		}, nil, false, "an internal error stopped the copy"},
 		"an output has grown": {func(h *troubled, err error) {
 			h.open = func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("One more")), err }
 		}, nil, true, "an output has changed since it was verified"},

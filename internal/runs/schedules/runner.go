@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/mails"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/offers"
@@ -156,7 +157,7 @@ func (r *Runner) begin(ctx context.Context, s Schedule, start func() error) bool
 	}
 	r.busy[s.ID] = s.Team
 	r.work.Go(func() {
-		if err := start(); err != nil {
+		if err := panics.Catch(start); err != nil {
 			r.retry(ctx, s, err)
 		}
 		r.mu.Lock()
@@ -282,6 +283,6 @@ func (r *Runner) pause(ctx context.Context, s Schedule, f firing.Firing, why err
 
 func (r *Runner) complain(ctx context.Context, what string, err error, about ...any) {
 	if err != nil && ctx.Err() == nil {
-		r.Log.ErrorContext(ctx, what, append(about, slog.Any("error", err))...)
+		r.Log.ErrorContext(ctx, what, append(about, panics.About(err)...)...)
 	}
 }

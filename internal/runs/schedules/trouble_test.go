@@ -351,3 +351,34 @@ func TestScheduleWhoseHostIsGoneMissesItsTimes(t *testing.T) {
 		}
 	})
 }
+
+// panicking is an engine that panics over runs of one size.
+type panicking struct{ idle }
+
+func (e panicking) Choose(ctx context.Context, w runs.Wanted) (runs.Chosen, error) {
+	if w.Size.VCPU == badVCPU {
+		panic("out of order")
+	}
+	return e.idle.Choose(ctx, w)
+}
+
+// A schedule that is due again at every start of the server would end the server each
+// time.
+func TestPanicOverAScheduleLeavesTheOthers(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.with(panicking{})
+		broken := b.make(b.owner, "9 12 * * *", bad)
+		good := b.make(b.owner, "10 12 * * *")
+		b.clock.Pass(10 * time.Minute)
+		b.round()
+		if got := b.outcomes(good.ID); got != "12:10 started" {
+			t.Errorf("beside one that panics: %q", got)
+		}
+		b.with(idle{})
+		b.clock.Pass(30 * time.Second)
+		b.round()
+		if got := b.outcomes(broken.ID); got != "12:09 started" {
+			t.Errorf("when nothing panics any more: %q", got)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/webhooks/templates"
 )
 
@@ -168,6 +169,8 @@ func (s *Sender) release(ctx context.Context, c claimed) {
 
 const gone = 410
 
+var errInternal = errors.New("an internal error kept the server from sending it")
+
 // A webhook is paused after so many attempts in a row that were not answered in time,
 // and after each further one, for so long.
 const pauseAfter = 3
@@ -190,7 +193,11 @@ func (w *Webhook) answered(inTime bool, now time.Time) {
 // send tries a message once.
 func (s *Sender) send(ctx context.Context, w *Webhook, d Delivery) error {
 	now := s.now()
-	err := s.post(ctx, *w, &d, now)
+	err := panics.Catch(func() error { return s.post(ctx, *w, &d, now) })
+	if panics.Is(err) {
+		s.complain(ctx, "cannot send a message", err)
+		err = errInternal
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // we are stopping; the lease ends, and it is sent again
 	}
@@ -238,6 +245,6 @@ func (s *Sender) post(ctx context.Context, w Webhook, d *Delivery, now time.Time
 
 func (s *Sender) complain(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, what, slog.Any("error", err))
+		s.log.ErrorContext(ctx, what, panics.About(err)...)
 	}
 }

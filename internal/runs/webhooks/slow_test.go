@@ -156,3 +156,41 @@ func TestAnsweredTestResumesASlowWebhook(t *testing.T) {
 		}
 	})
 }
+
+// A message is due again at every start of the server, and would end the server each time.
+func TestPanicOverAMessageIsAFailedAttempt(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		address := "https://panicking.example.org"
+		broken, err := b.Create(t.Context(), b.owner, webhooks.Edit{URL: &address, Events: []string{"run.queued"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.make("run.queued")
+		panics := true
+		b.to.answer = func(m message) (int, error) {
+			if panics && m.url == address {
+				panic("out of order")
+			}
+			return 200, nil
+		}
+		b.submit()
+		b.drain()
+		look := func() webhooks.Delivery {
+			t.Helper()
+			list, _, err := b.Deliveries(t.Context(), b.owner, broken.ID, "", 100)
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			return list[0]
+		}
+		if d := look(); len(b.to.got) != 2 || d.Status != webhooks.Pending || d.Attempts != 1 || strings.Contains(d.Error, "out of order") {
+			t.Errorf("of %d messages: %+v", len(b.to.got), d)
+		}
+		panics = false
+		b.clock.Pass(time.Minute)
+		b.drain()
+		if d := look(); d.Status != webhooks.Delivered {
+			t.Errorf("%+v", d)
+		}
+	})
+}
