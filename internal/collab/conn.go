@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -53,7 +54,10 @@ func (c *conn) serve() {
 	c.mu.Unlock()
 	if c.r.join(c) {
 		if c.acks {
-			c.closing.Go(func() { c.r.sendDefinition(c) })
+			c.closing.Go(func() {
+				err := panics.Catch(func() error { return c.r.sendDefinition(c) })
+				c.r.logError(context.Background(), err) // the client may leave meanwhile
+			})
 		}
 		c.listen()
 	}

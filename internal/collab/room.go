@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/ydoc"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -216,7 +217,9 @@ func (r *room) wakeUp() {
 // definition follow, and closes the room when nobody has been in it for a
 // while.
 func (r *room) run(ctx context.Context) {
-	r.loadErr = r.load(ctx)
+	if r.loadErr = panics.Catch(func() error { return r.load(ctx) }); panics.Is(r.loadErr) {
+		r.logError(ctx, r.loadErr)
+	}
 	close(r.loaded)
 	if r.loadErr != nil {
 		r.drop()
@@ -249,7 +252,7 @@ func (r *room) run(ctx context.Context) {
 // logError notes what went wrong with what is tried again anyway.
 func (r *room) logError(ctx context.Context, err error) {
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
-		r.s.Log.ErrorContext(ctx, "cannot keep a document in order", slog.String("workflow", string(r.id)), slog.Any("error", err))
+		r.s.Log.ErrorContext(ctx, "cannot keep a document in order", append(panics.About(err), slog.String("workflow", string(r.id)))...)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -699,6 +700,50 @@ func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
 	}
 	if most := 3 + int(time.Since(begun).Seconds()); len(u.tried) > most {
 		t.Errorf("tried %d times more", len(u.tried))
+	}
+}
+
+// panicking has definitions that nobody can read or write for a while.
+type panicking struct {
+	collab.Definitions
+	reading, writing *atomic.Bool
+	panicked         chan struct{}
+}
+
+func (d panicking) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (workflows.Workflow, error) {
+	if d.reading.Load() {
+		panic("out of order")
+	}
+	return d.Definitions.Stored(ctx, team, id)
+}
+
+func (d panicking) SaveFromDocument(ctx context.Context, l workflows.LiveDefinition) (workflows.Workflow, error) {
+	if d.writing.Swap(false) {
+		close(d.panicked)
+		panic("out of order")
+	}
+	return d.Definitions.SaveFromDocument(ctx, l)
+}
+
+// Rooms work in goroutines of their own, in which a panic would end the server.
+func TestPanicOverADocumentEndsNoServer(t *testing.T) {
+	d := panicking{reading: &atomic.Bool{}, writing: &atomic.Bool{}, panicked: make(chan struct{})}
+	h := newHarness(t, func(o *collab.Options) {
+		d.Definitions = o.Definitions
+		o.Definitions = d
+	})
+	d.reading.Store(true)
+	if _, err := h.server.ApplyDefinition(t.Context(), workflows.LiveDefinition{Team: h.caller.Team, Workflow: h.workflow}); !panics.Is(err) {
+		t.Errorf("opening a document that cannot be read: %v", err)
+	}
+	d.reading.Store(false)
+	d.writing.Store(true)
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("extra", "x-note", "new")
+	<-d.panicked
+	if !waittest.Until(func() bool { return strings.Contains(string(h.read().Definition), "x-note") }) {
+		t.Error("the definition is not written later")
 	}
 }
 

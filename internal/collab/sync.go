@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/document"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -23,7 +24,7 @@ func (r *room) syncIfDue(ctx context.Context) {
 	r.s.loops.Go(func() {
 		_, err := r.syncDefinition(ctx, "")
 		if err == nil && snapshot {
-			err = r.snapshot(ctx)
+			err = panics.Catch(func() error { return r.snapshot(ctx) })
 		}
 		r.logError(ctx, err)
 		r.mu.Lock()
@@ -40,11 +41,17 @@ func (r *room) syncDefinition(ctx context.Context, summary string) (moved bool, 
 	r.syncMu.Lock()
 	defer r.syncMu.Unlock()
 	began := r.s.Now()
-	d, err := r.unsynced(summary)
-	if err != nil || d.Seq == 0 {
-		return false, err
+	var d workflows.LiveDefinition
+	var w workflows.Workflow
+	err = panics.Catch(func() (err error) {
+		if d, err = r.unsynced(summary); err == nil && d.Seq > 0 {
+			w, err = r.s.Definitions.SaveFromDocument(ctx, d)
+		}
+		return err
+	})
+	if err == nil && d.Seq == 0 {
+		return false, nil
 	}
-	w, err := r.s.Definitions.SaveFromDocument(ctx, d)
 	r.noteSynced(began, d.Seq, w.Definition, err)
 	if err != nil {
 		return false, err
@@ -60,18 +67,17 @@ func (r *room) syncDefinition(ctx context.Context, summary string) (moved bool, 
 
 // sendDefinition sends a client what the definition has become, as everybody got it
 // when it last followed the document.
-func (r *room) sendDefinition(c *conn) {
+func (r *room) sendDefinition(c *conn) error {
 	r.syncMu.Lock() // so that nothing newer overtakes it
 	defer r.syncMu.Unlock()
 	ctx := context.Background() // the client may leave meanwhile
 	w, err := r.s.Definitions.Stored(ctx, r.team, r.id)
 	if err != nil {
-		r.logError(ctx, err)
-		return
+		return err
 	}
 	frame, err := syncedFrame(w)
-	r.logError(ctx, err)
 	c.send(frame)
+	return err
 }
 
 // noteSynced decides when the next time is due.
@@ -127,16 +133,24 @@ func (r *room) setIDs() error {
 // has come here, so it is as far as we know them, too. What came later may be
 // in it: to take in an update twice changes nothing.
 func (r *room) snapshot(ctx context.Context) error {
-	r.mu.Lock()
-	if r.rows == 0 || r.ended {
-		r.mu.Unlock()
+	epoch, seq, data := r.encoded()
+	if data == nil {
 		return nil
 	}
-	r.doc.Compact()
-	epoch, seq, data := r.head.Epoch, min(r.head.Seq, r.head.Synced), r.doc.Encode()
-	r.rows, r.bytes = int(r.head.Seq-seq), 0
-	r.mu.Unlock()
 	return r.s.Documents.SaveSnapshot(ctx, r.id, epoch, seq, data)
+}
+
+// encoded is the document as a snapshot; nil if none is due.
+func (r *room) encoded() (epoch, seq int64, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows == 0 || r.ended {
+		return 0, 0, nil
+	}
+	r.doc.Compact()
+	epoch, seq, data = r.head.Epoch, min(r.head.Seq, r.head.Synced), r.doc.Encode()
+	r.rows, r.bytes = int(r.head.Seq-seq), 0
+	return epoch, seq, data
 }
 
 // compact leaves a document behind in few bytes: as a snapshot, or afresh where

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
@@ -95,7 +96,15 @@ func (i *Inputs) Look(ctx context.Context, team ids.Team, list []addresses.Addre
 	g.SetLimit(atOnce)
 	for _, group := range folders(list, pattern) {
 		g.Go(func() error {
-			i.lookIn(ctx, team, list, group, pattern, found, failed)
+			err := panics.Catch(func() error {
+				i.lookIn(ctx, team, list, group, pattern, found, failed)
+				return nil
+			})
+			if err != nil {
+				for _, n := range group {
+					failed[n] = err
+				}
+			}
 			return nil
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
@@ -244,5 +245,21 @@ func TestCredentialsAreNotSentOn(t *testing.T) {
 		if head.Get("X-Key")+head.Get("Authorization")+head.Get("Referer") != "" || head.Get("Range") == "" {
 			t.Errorf("%v", head)
 		}
+	}
+}
+
+// panicking has connections that nobody can open.
+type panicking struct{ keptBy }
+
+func (panicking) OpenConnection(context.Context, ids.Team, ids.Connection) (connections.Connection, connections.Credentials, error) {
+	panic("out of order")
+}
+
+func TestPanicOverAnAddressIsItsFailure(t *testing.T) {
+	t.Parallel()
+	i := NewInputs(New(true), panicking{}, true)
+	_, failed := i.Look(t.Context(), "team_1", []addresses.Address{{URL: "s3://lab/a", Connection: "conn_1"}, {URL: "https://127.0.0.1:1/a"}}, single)
+	if !panics.Is(failed[0]) || panics.Is(failed[1]) {
+		t.Errorf("%v", failed)
 	}
 }
