@@ -11,7 +11,7 @@ import (
 
 // Lines that would give something of ours to strangers, or something of theirs to us.
 var harmful = map[string]func(line string) bool{
-	"installs a stranger's package: ours are on no package index":                 regexp.MustCompile(`(pip|uv|pipx)\b[^\n]*\binstall\b[^\n]*[\s'"](millrace|snakemake-logger-plugin-millrace)(\[|[\s'"=<>~)` + "`" + `]|$)`).MatchString,
+	"installs a stranger's package: ours are on no package index":                 regexp.MustCompile(`(pip3?|uvx?|pipx)\b[^\n]*(\b(install|add|run)\b|--with|--from)[^\n]*[\s'"=](millrace|snakemake-logger-plugin-millrace)(\[|[\s'"=<>~)` + "`" + `]|$)`).MatchString,
 	"installs a stranger's package with ours":                                     regexp.MustCompile(`^dependencies\b.*["']millrace\b`).MatchString,
 	"has Nextflow send the token to its maker's cloud: -with-tower needs a value": regexp.MustCompile(`\bnextflow\b[^\n]*-with-tower(\s*$|\s+-|["'` + "`" + `])`).MatchString,
 	"has Nextflow send the token to its maker's cloud: without -with-tower it ignores the variable": func(line string) bool {
@@ -22,12 +22,12 @@ var harmful = map[string]func(line string) bool{
 // What people are told to type, in the documentation, the list of changes, the description
 // of the API, the app, the clients and the command line, harms nobody who types it.
 func TestNoLineToTypeDoesHarm(t *testing.T) {
-	for _, line := range []string{"pip install millrace", "`pip install millrace[pandas]`", "nextflow run main.nf -with-tower", `"nextflow run main.nf -with-tower",`, "`TOWER_API_ENDPOINT=…` and a token are all it needs", `dependencies = ["httpx", "millrace>=0.1.0"]`} {
+	for _, line := range []string{"pip install millrace", "`pip install millrace[pandas]`", "uv add millrace", "uvx --from millrace millrace", "uv run --with=millrace script.py", "nextflow run main.nf -with-tower", `"nextflow run main.nf -with-tower",`, "`TOWER_API_ENDPOINT=…` and a token are all it needs", `dependencies = ["httpx", "millrace>=0.1.0"]`} {
 		if len(harms(line)) == 0 {
 			t.Errorf("%s is not found", line)
 		}
 	}
-	for _, root := range []string{".", "../README.md", "../CHANGELOG.md", "../api/openapi.yaml", "../web/src", "../clients", "../internal/cli", "../internal/domain", "../cmd"} {
+	for _, root := range []string{".", "../README.md", "../CHANGELOG.md", "../api/openapi.yaml", "../web/src", "../clients", "../internal/cli", "../internal/domain", "../cmd", "../examples", "../deploy", "../CONTRIBUTING.md"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || !strings.Contains(".md .ipynb .ts .tsx .py .go .yaml .toml", filepath.Ext(path)) {
 				return err
