@@ -141,6 +141,7 @@ type Options struct {
 	Network       bool                      // whether tasks may use it
 	Disk          int64                     // bytes that one may write; 0: no limit
 	TaskLog       int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
+	MaxOutputs    int                       // of a run; 0: the default
 	FreeDisk      FreeDisk                  // nil: there is always space
 	Changed       func(ids.Run)             // called whenever a run has changed
 	Ended         func(ids.Run)             // called when a run is no longer executed here
@@ -182,6 +183,7 @@ const (
 
 // New makes an engine.
 func New(o Options) *Engine {
+	o.MaxOutputs = cmp.Or(o.MaxOutputs, defaultMaxOutputs)
 	o.RetryPause, o.Scope, o.Time = cmp.Or(o.RetryPause, defaultPause), cmp.Or(o.Scope, o.Host), cmp.Or(o.Time, new(clock.Clock))
 	if o.Bytes == nil {
 		o.Bytes = folder.New(o.Dir, o.Driver)

@@ -50,29 +50,30 @@ type harness struct {
 	team ids.Team
 	user ids.User
 
-	archive   engine.Archive
-	images    runimages.Store                     // nil: none can be had
-	around    func(*dummy.Driver) executor.Driver // nil: nothing
-	journal   func(engine.Journal) engine.Journal // around the journal; nil: nothing
-	store     func(engine.Objects) engine.Objects // around the object store; nil: nothing
-	files     func(executor.Files) executor.Files // around the files of attempts; nil: nothing
-	elsewhere fetched.Remote                      // nil: nothing is taken from there
-	given     []addresses.Object                  // by the runs that are accepted
-	remote    bool                                // the objects are on another machine
-	flaky     *chance                             // nil: nothing fails
-	away      *chance                             // of the object store alone
-	verified  runs.Objects                        // what the verifier reads; nil: kept
-	ended     func(ids.Run)                       // called when a run is executed no more; may be nil
-	cluster   *sharedCluster                      // nil: each engine has a driver of its own
-	host      string                              // of the engines that are opened; empty: here
-	process   *chance                             // of the engine that was opened last, if it is flaky
-	kill      func()                              // the engine that was opened last, if it is flaky, as kill -9 does
-	wake      func()                              // of the engine that was opened last
-	stopRun   func(ids.Run)                       // as a cancel does in the engine that was opened last
-	disk      engine.FreeDisk                     // nil: there is always space
-	ahead     atomic.Int64                        // of the clock on the wall
-	taskLog   int64                               // bytes kept of the log of an attempt; 0: all
-	log       io.Writer                           // of the engines; nil: the test's
+	archive    engine.Archive
+	images     runimages.Store                     // nil: none can be had
+	around     func(*dummy.Driver) executor.Driver // nil: nothing
+	journal    func(engine.Journal) engine.Journal // around the journal; nil: nothing
+	store      func(engine.Objects) engine.Objects // around the object store; nil: nothing
+	files      func(executor.Files) executor.Files // around the files of attempts; nil: nothing
+	elsewhere  fetched.Remote                      // nil: nothing is taken from there
+	given      []addresses.Object                  // by the runs that are accepted
+	remote     bool                                // the objects are on another machine
+	flaky      *chance                             // nil: nothing fails
+	away       *chance                             // of the object store alone
+	verified   runs.Objects                        // what the verifier reads; nil: kept
+	ended      func(ids.Run)                       // called when a run is executed no more; may be nil
+	cluster    *sharedCluster                      // nil: each engine has a driver of its own
+	host       string                              // of the engines that are opened; empty: here
+	process    *chance                             // of the engine that was opened last, if it is flaky
+	kill       func()                              // the engine that was opened last, if it is flaky, as kill -9 does
+	wake       func()                              // of the engine that was opened last
+	stopRun    func(ids.Run)                       // as a cancel does in the engine that was opened last
+	disk       engine.FreeDisk                     // nil: there is always space
+	ahead      atomic.Int64                        // of the clock on the wall
+	maxOutputs int                                 // of a run; 0: the default
+	taskLog    int64                               // bytes kept of the log of an attempt; 0: all
+	log        io.Writer                           // of the engines; nil: the test's
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -137,7 +138,7 @@ func (s *harness) open(owner string) (stop func()) {
 		Queue: s.db, Leases: s.db, Clock: func() time.Duration { return time.Since(started) }, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.imagesOfTeams(), Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: host + " " + owner, Host: host, FreeDisk: s.disk, Scope: scope, AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed, TaskLog: s.taskLog,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed, TaskLog: s.taskLog, MaxOutputs: s.maxOutputs,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }

@@ -92,3 +92,25 @@ func TestANodeWhoseExpressionIsHostileFailsWithASentence(t *testing.T) {
 		}
 	}
 }
+
+// Empty outputs take up no storage of a plan, but files and rows of the server.
+func TestARunHasABoundedNumberOfOutputs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *harness) {
+		s.maxOutputs = 4
+		s.open("w1")
+		for items, failed := range map[string]bool{"[1,2]": false, "[1,2,3]": true} {
+			id := s.submit(`{"nodes":[
+				{"id":"first","command":"# dummy: output:a= output:b=","outputs":{"a":{"path":"a"},"b":{"path":"b"}}},
+				{"id":"then","command":"# dummy: output:c=","outputs":{"c":{"path":"c"}},"scatter":{"over":"`+items+`","maxParallel":1}}],
+				"edges":[{"id":"e","source":"first","target":"then"}]}`, `{}`)
+			r := s.await(id, terminal)
+			if (r.Status == lifecycle.Failed) != failed || failed && (r.ErrorCode != lifecycle.OutputMissing || !strings.Contains(r.ErrorMessage, "more than 4")) {
+				t.Errorf("%s: %s %s: %s", items, r.Status, r.ErrorCode, r.ErrorMessage)
+			}
+			if kept := s.outputs(id); len(kept) != 4 {
+				t.Errorf("%s: %d outputs are kept", items, len(kept))
+			}
+		}
+	})
+}

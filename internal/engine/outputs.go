@@ -26,6 +26,9 @@ const (
 	// maxUnstored is how many attempts of a run may have outputs that are not stored
 	// before the run starts no more: they take up space on the executor.
 	maxUnstored = 16
+	// defaultMaxOutputs is how many outputs a run may have: empty ones count as no storage,
+	// and yet take up a file on the disk, a row, and the memory of whoever works on the run.
+	defaultMaxOutputs = 500_000
 )
 
 // outputStore stores outputs of attempts in goroutines and hands the results to the loop
@@ -109,13 +112,17 @@ func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Ex
 	for _, o := range exit.Outputs {
 		size += o.Size // as it will count when it is kept
 	}
-	if left, err := r.storageLeft(ctx, size); err != nil {
+	left, err := r.storageLeft(ctx, size)
+	switch {
+	case err != nil:
 		return err
-	} else if size > left {
-		r.recordExit(t, exit)
-		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
+	case size > left:
+		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
 			"%s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.Title(), produced.SizeText(size), produced.SizeText(max(0, left)))})
-		r.endedHandles = append(r.endedHandles, r.handle(t))
+		return nil
+	case len(exit.Outputs) > 0 && r.produced.Count()+len(exit.Outputs) > r.e.MaxOutputs: // and a few that are being stored
+		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.OutputMissing, Message: fmt.Sprintf(
+			"%s: its outputs can't be stored: the run would have more than %d: put several into one, such as a folder or an archive", t.node.Title(), r.e.MaxOutputs)})
 		return nil
 	}
 	r.unstored[t] = size
@@ -126,6 +133,13 @@ func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Ex
 		return result
 	})
 	return nil
+}
+
+// refuseOutputs ends an attempt whose outputs cannot be kept.
+func (r *runner) refuseOutputs(ctx context.Context, t *attempt, exit *executor.Exit, why failures.Failure) {
+	r.recordExit(t, exit)
+	r.failAttempt(ctx, t, why)
+	r.endedHandles = append(r.endedHandles, r.handle(t))
 }
 
 // storageLeft returns how many more bytes the team may keep, less what this run is
