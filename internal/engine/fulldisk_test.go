@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +67,39 @@ func TestFullDiskIsNotTheNodesFailure(t *testing.T) {
 		}
 		if got := s.story(id); got != want.story {
 			t.Errorf("%d times:\ngot  %s\nwant %s", attempts, got, want.story)
+		}
+	}
+}
+
+// fullForInputs are objects that do not fit on the disk where they are copied to.
+type fullForInputs struct {
+	engine.Objects
+	times int
+}
+
+func (f *fullForInputs) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	if f.times--; f.times >= 0 {
+		return nil, &os.PathError{Op: "write", Path: key, Err: syscall.ENOSPC}
+	}
+	return f.Objects.Open(ctx, key, offset, length)
+}
+
+// The same holds where the inputs of a task do not fit on the disk.
+func TestFullDiskForInputsIsNotTheNodesFailure(t *testing.T) {
+	t.Parallel()
+	const definition = `{"nodes":[{"id":"a","command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}},{"id":"b","command":"true","inputs":{"i":{}}}],
+		"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"i"}]}`
+	for times, want := range map[int]string{
+		2: "node.started:b node.retrying:b node.retrying:b node.succeeded:b output.verified run.completed",
+		9: "node.started:b node.retrying:b node.retrying:b node.failed:b run.failed",
+	} {
+		s := newHarness(t, storetest.SQLite(t))
+		s.store = func(o engine.Objects) engine.Objects { return &fullForInputs{o, times} }
+		s.open("w1")
+		id := s.submit(definition, `{}`)
+		r := s.await(id, terminal)
+		if got := s.story(id); !strings.HasSuffix(got, want) || r.Losses != 0 || r.Status == lifecycle.Failed && r.ErrorCode != lifecycle.DiskFull {
+			t.Errorf("%d times: %s %s %q\ngot  %s\nwant %s", times, r.Status, r.ErrorCode, r.ErrorMessage, got, want)
 		}
 	}
 }

@@ -31,6 +31,12 @@ const (
 	defaultMaxOutputs = 500_000
 )
 
+// amount is how much there is of outputs.
+type amount struct {
+	files int
+	bytes int64
+}
+
 // outputStore stores outputs of attempts in goroutines and hands the results to the loop
 // of their run.
 type outputStore struct {
@@ -120,12 +126,12 @@ func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Ex
 		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
 			"%s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.Title(), produced.SizeText(size), produced.SizeText(max(0, left)))})
 		return nil
-	case len(exit.Outputs) > 0 && r.produced.Count()+len(exit.Outputs) > r.e.MaxOutputs: // and a few that are being stored
+	case len(exit.Outputs) > r.outputsLeft():
 		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.OutputMissing, Message: fmt.Sprintf(
 			"%s: its outputs can't be stored: the run would have more than %d: put several into one, such as a folder or an archive", t.node.Title(), r.e.MaxOutputs)})
 		return nil
 	}
-	r.unstored[t] = size
+	r.unstored[t] = amount{len(exit.Outputs), size}
 	handle, key, into := r.handle(t), r.outputKeys(t), r.outputs
 	into.add(func(ctx context.Context) storedOutputs {
 		result := storedOutputs{attempt: t, exit: exit}
@@ -150,9 +156,18 @@ func (r *runner) storageLeft(ctx context.Context, size int64) (int64, error) {
 	}
 	left, err := r.e.Files.StorageLeft(ctx, r.run.Team)
 	for _, others := range r.unstored {
-		left -= others
+		left -= others.bytes
 	}
 	return left, err
+}
+
+// outputsLeft is how many more outputs the run may have.
+func (r *runner) outputsLeft() int {
+	left := r.e.MaxOutputs - r.produced.Count()
+	for _, others := range r.unstored {
+		left -= others.files
+	}
+	return max(0, left)
 }
 
 // store stores the outputs of an attempt, one after the other. The bytes are safe before

@@ -69,7 +69,7 @@ type execution struct {
 	dirty          map[*node]bool
 	pendingSince   time.Time // when the first of it happened
 	outputs        *outputStore
-	unstored       map[*attempt]int64    // attempts whose outputs are being stored, and their bytes
+	unstored       map[*attempt]amount   // attempts whose outputs are being stored
 	failedAttempts map[executor.Key]bool // whose folders are to be kept
 	endedHandles   []executor.Handle     // of attempts that ended, which is not written yet
 	releasable     []executor.Handle     // of attempts whose end is written
@@ -97,7 +97,7 @@ func newRunner(e *Engine, r runs.Run) *runner {
 
 func newExecution(r runs.Run) execution {
 	return execution{
-		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, unstored: map[*attempt]int64{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
+		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, unstored: map[*attempt]amount{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
 	}
 }
 

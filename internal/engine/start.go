@@ -193,9 +193,9 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 // startFailed ends an attempt that could not start: what was foreseen is the
 // node's failure, the rest is ours.
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
-	kind := fault.KindOf(err)
+	kind, full := fault.KindOf(err), runinputs.CodeOf(err) == lifecycle.DiskFull
 	_, noSoftware := errors.AsType[softwareError](err)
-	if kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware {
+	if !full && (kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware) {
 		return err
 	}
 	// Only a conflict can mean another attempt. The rest is not worth a list for each item.
@@ -204,7 +204,7 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	} else if !r.discard(ctx, t) {
 		return err
 	}
-	if runinputs.CodeOf(err) == lifecycle.DiskFull {
+	if full {
 		r.images.Forget(t.node.software) // it is fetched again
 		r.attemptWithoutSpace(ctx, t)
 		return nil

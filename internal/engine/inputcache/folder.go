@@ -33,7 +33,7 @@ func (s *Cache) LinkFolder(ctx context.Context, dir string, shared bool, manifes
 			return err
 		}
 		defer r.Close()
-		return extract(ctx, dir, m, r)
+		return s.extract(ctx, dir, m, r)
 	}
 	if !shared {
 		return fresh(dir)
@@ -42,7 +42,7 @@ func (s *Cache) LinkFolder(ctx context.Context, dir string, shared bool, manifes
 	if err != nil {
 		return err
 	}
-	return build(ctx, dir, m, func(e folders.Entry, file string) error { return linkOrCopy(filepath.Join(from, e.Path), file) })
+	return build(ctx, dir, m, func(e folders.Entry, file string) error { return s.linkOrCopy(filepath.Join(from, e.Path), file) })
 }
 
 func (s *Cache) manifest(ctx context.Context, shared bool, key string, open Open) (folders.Manifest, error) {
@@ -92,7 +92,7 @@ func (s *Cache) extracted(manifest string, extract func(dir string) error) (stri
 }
 
 // extract makes a folder of the bytes of its files.
-func extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) error {
+func (s *Cache) extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) error {
 	data := bufio.NewReaderSize(r, 1<<20)
 	return build(ctx, dir, m, func(e folders.Entry, file string) error {
 		mode := os.FileMode(0o644)
@@ -103,7 +103,10 @@ func extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) e
 		if err != nil {
 			return err
 		}
-		_, err = io.CopyN(w, data, e.Size)
+		err = s.room.take(block)
+		if err == nil {
+			err = s.room.copyAll(w, data, e.Size)
+		}
 		return errors.Join(err, w.Chmod(mode), w.Close()) // whatever the umask: tasks are other users
 	})
 }
@@ -150,7 +153,7 @@ func build(ctx context.Context, dir string, m folders.Manifest, put func(e folde
 }
 
 // linkOrCopy gives a file a second name, or copies it where it can have none.
-func linkOrCopy(from, to string) error {
+func (s *Cache) linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
@@ -167,6 +170,6 @@ func linkOrCopy(from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, r)
+	_, err = s.room.copy(w, r)
 	return errors.Join(err, w.Chmod(info.Mode().Perm()), w.Close())
 }

@@ -30,7 +30,8 @@ const maxFetches = 4
 
 // Cache belongs to one run.
 type Cache struct {
-	dir string
+	dir  string
+	room *room
 
 	mu     sync.Mutex
 	files  map[string]string // the files, by the keys of their objects
@@ -39,9 +40,10 @@ type Cache struct {
 	folders map[string]*extraction // by the keys of their manifests
 }
 
-// New is the cache of a run. It uses no disk until something is cached.
-func New(attempts string, run ids.Run) *Cache {
-	return &Cache{dir: filepath.Join(attempts, folderName, string(run)), files: map[string]string{}, failed: map[string]bool{}}
+// New is the cache of a run. It uses no disk until something is cached, and little once
+// the disk is low.
+func New(attempts string, run ids.Run, low func() bool) *Cache {
+	return &Cache{dir: filepath.Join(attempts, folderName, string(run)), room: &room{low: low}, files: map[string]string{}, failed: map[string]bool{}}
 }
 
 // Open reads an object from where it is kept.
@@ -95,7 +97,7 @@ func (s *Cache) Link(ctx context.Context, file string, shared bool, key string, 
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, r)
+	_, err = s.room.copy(w, r)
 	return errors.Join(err, w.Chmod(0o644), w.Close()) // whatever the umask: tasks are other users
 }
 
@@ -127,7 +129,7 @@ func (s *Cache) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 	if err != nil {
 		return r, nil
 	}
-	_, err = io.Copy(f, r)
+	_, err = s.room.copy(f, r)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -176,7 +178,7 @@ func ClearExcept(attempts string, but func(ids.Run) bool) error {
 	list, err := Runs(attempts)
 	for _, run := range list {
 		if !but(run) {
-			err = errors.Join(err, New(attempts, run).Clear())
+			err = errors.Join(err, New(attempts, run, nil).Clear())
 		}
 	}
 	return err

@@ -12,6 +12,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/inputcache"
 )
 
+// never is a disk with room.
+func never() bool { return false }
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -37,7 +40,7 @@ func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
 	write(t, object, "genome")
 	open := func(context.Context, string) (io.ReadCloser, error) { return os.Open(object) }
 	task := filepath.Join(other, "task")
-	if err := inputcache.New(t.TempDir(), "run_1").Link(t.Context(), task, true, "key", open); err != nil {
+	if err := inputcache.New(t.TempDir(), "run_1", never).Link(t.Context(), task, true, "key", open); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, task, "genome")
@@ -49,7 +52,7 @@ type afar struct{ io.Reader }
 func (afar) Close() error { return nil }
 
 func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
-	s, task := inputcache.New(t.TempDir(), "run_1"), filepath.Join(t.TempDir(), "task")
+	s, task := inputcache.New(t.TempDir(), "run_1", never), filepath.Join(t.TempDir(), "task")
 	cut := errors.New("cut")
 	parts := []io.Reader{io.MultiReader(strings.NewReader("gen"), failing{cut}), strings.NewReader("genome")}
 	open := func(context.Context, string) (io.ReadCloser, error) {
@@ -76,7 +79,7 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 func TestNothingIsFetchedForEver(t *testing.T) {
 	attempts := t.TempDir()
 	write(t, filepath.Join(attempts, ".shelf"), "there can be no folder")
-	s, task := inputcache.New(attempts, "run_1"), filepath.Join(t.TempDir(), "task")
+	s, task := inputcache.New(attempts, "run_1", never), filepath.Join(t.TempDir(), "task")
 	open := func(_ context.Context, key string) (io.ReadCloser, error) {
 		if key == "gone" {
 			return nil, os.ErrNotExist

@@ -34,7 +34,7 @@ func TestInputsCanBeReadByTasksWhateverTheUmask(t *testing.T) {
 		return afar{strings.NewReader(map[string]string{"manifest": string(m.Text()), "data": "filego", "object": "text"}[key])}, nil
 	}
 	attempts := t.TempDir()
-	s := inputcache.New(attempts, "run_1")
+	s := inputcache.New(attempts, "run_1", never)
 	for name, shared := range map[string]bool{"shared": true, "own": false} {
 		dir := filepath.Join(attempts, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {

@@ -59,7 +59,7 @@ const maxFetchers = 4
 
 // Of are the inputs of a run, which are fetched until ctx ends. The caller closes it.
 func (w *Worker) Of(ctx context.Context, run runs.Run) *Inputs {
-	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID), changed: make(chan struct{}, 1), byURL: map[string]*item{}, inFolder: map[string][]*item{}, folders: map[string]string{}}
+	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID, w.Fetched.Low), changed: make(chan struct{}, 1), byURL: map[string]*item{}, inFolder: map[string][]*item{}, folders: map[string]string{}}
 	in.ctx, in.stop = context.WithCancel(ctx)
 	return in
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -98,6 +100,9 @@ func (w *Worker) CleanUp(ctx context.Context) error {
 // CodeOf is the code of a run that fails since its inputs cannot be had; empty for
 // any other failure.
 func CodeOf(err error) lifecycle.ErrorCode {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return lifecycle.DiskFull
+	}
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return ""
