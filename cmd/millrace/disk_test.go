@@ -160,6 +160,9 @@ func TestServerStartsWhenThereIsRoomForFiles(t *testing.T) {
 	s := start(t, "--data", data)
 	_, cookie, _ := s.signUp("ada")
 	s.kill()
+	if err := os.RemoveAll(filepath.Join(data, ".reserve")); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mount("", data, "", syscall.MS_REMOUNT, "nr_inodes=1000"); err != nil {
 		t.Skip("the number of files cannot be limited here: ", err)
 	}

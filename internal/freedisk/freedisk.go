@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,11 +24,13 @@ import (
 )
 
 const (
-	reserveFile = "reserve"
-	mostReserve = 64 << 20
-	share       = 20 // the default is a twentieth of the file system
-	mostDefault = 10 << 30
-	leastWanted = 16 << 20 // whatever is asked for: with half of it a server still starts
+	reserveFile   = "reserve"
+	reserveFolder = ".reserve" // of empty files, which reserve inodes
+	mostReserve   = 64 << 20
+	mostReserved  = 64 // files
+	share         = 20 // the default is a twentieth of the file system
+	mostDefault   = 10 << 30
+	leastWanted   = 16 << 20 // whatever is asked for: with half of it a server still starts
 )
 
 // How often the file system is looked at: as often as tasks could fill what is
@@ -238,11 +242,15 @@ func (w *Watch) look() (next time.Duration) {
 // still fits when everything else has taken the rest.
 func (w *Watch) takeReserve() {
 	s, err := w.stat(w.folder)
-	if err != nil || w.reserved(s) {
+	if err != nil {
 		return
 	}
+	if !w.reserved(s) {
+		err = makeReserve(filepath.Join(w.folder, reserveFile), reserveOf(s))
+	}
+	err = errors.Join(err, makeFiles(filepath.Join(w.folder, reserveFolder), min(s.Files/share, mostReserved)))
 	trouble := ""
-	if err := makeReserve(filepath.Join(w.folder, reserveFile), reserveOf(s)); err != nil {
+	if err != nil {
 		trouble = err.Error()
 	}
 	if trouble != "" && trouble != w.noted {
@@ -254,9 +262,31 @@ func (w *Watch) takeReserve() {
 // ReleaseReserve gives up the reserve. Whatever could take it has to be halted
 // before.
 func (w *Watch) ReleaseReserve() {
-	if os.Remove(filepath.Join(w.folder, reserveFile)) == nil {
+	space := os.Remove(filepath.Join(w.folder, reserveFile)) == nil
+	files, _ := filepath.Glob(filepath.Join(w.folder, reserveFolder, "*"))
+	for _, file := range files {
+		_ = os.Remove(file)
+	}
+	if space || len(files) > 0 {
 		w.log.Warn("gave up the reserve on the disk")
 	}
+}
+
+// makeFiles makes so many empty files, if the last of them is not there.
+func makeFiles(folder string, files int64) error {
+	name := func(n int64) string { return filepath.Join(folder, strconv.FormatInt(n, 10)) }
+	if _, err := os.Stat(name(files)); err == nil || files == 0 {
+		return nil
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for n := range files {
+		if err := os.WriteFile(name(n+1), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func makeReserve(path string, size int64) error {

@@ -105,6 +105,32 @@ func TestTheReserveIsNotForOthers(t *testing.T) {
 	}
 }
 
+// The reserve has files, too, for a disk that has no inodes left. A small disk, or one that
+// counts no files, has fewer or none.
+func TestTheReserveHasFiles(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[int64]int{1 << 20: mostReserved, 200: 10, 10: 0, 0: 0} {
+		s := Space{Free: 20 * gb, Total: 100 * gb, Files: files, FreeFiles: files}
+		w := watched(t, 0, &s)
+		count := func() int {
+			list, _ := os.ReadDir(filepath.Join(w.folder, reserveFolder))
+			return len(list)
+		}
+		w.takeReserve()
+		w.takeReserve()
+		if got := count(); got != want {
+			t.Errorf("of %d files %d are reserved", files, got)
+		}
+		w.ReleaseReserve()
+		if got := count(); got != 0 {
+			t.Errorf("of %d files %d are still reserved", files, got)
+		}
+		if w.takeReserve(); count() != want {
+			t.Errorf("of %d files %d are taken back", files, count())
+		}
+	}
+}
+
 // Room is made when the watch begins and whenever there is nearly no space. That
 // may take its time: the state is known meanwhile.
 func TestRunHasRoomMade(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -134,36 +135,47 @@ func discard(f shim.Folder) error {
 	return errors.Join(failed...)
 }
 
-// LeftBehind is the attempts that an earlier server left running in a folder. A
-// server that starts on a full disk halts and ends them before it has a Driver.
+// LeftBehind is the attempts that an earlier server left in a folder. A server that
+// starts on a full disk halts and ends them before it has a Driver. Those that have
+// ended, and of whose files nothing is needed, count among them.
 // Its methods are those of an executor.Freezer.
 type LeftBehind struct{ Folder string }
 
 // Freeze halts them, if there are any.
 func (l LeftBehind) Freeze(ctx context.Context) (sizes []executor.Size, err error) {
+	records, unread := shim.Records(filepath.Join(l.Folder, shimFolder))
 	err = l.ask(ctx, freezeTimeout, shim.Order{Freeze: true}, func(r shim.Report) bool {
 		if r.Frozen != nil {
 			sizes = r.Frozen.Sizes
 		}
 		return r.Frozen != nil
 	})
-	if !errors.Is(err, errOutdated) {
-		return sizes, err
-	}
-	records, unread := shim.Records(filepath.Join(l.Folder, shimFolder))
+	outdated := errors.Is(err, errOutdated)
 	for _, r := range records {
-		if r.Exit == nil && !r.Lost {
+		if dispensable(r) || outdated && r.Exit == nil && !r.Lost {
 			sizes = append(sizes, shim.Measure(r.ID, l.attempt(r.ID)))
 		}
 	}
 	return sizes, errors.Join(err, unread)
 }
 
+// dispensable reports whether an attempt has ended and left nothing that is kept.
+func dispensable(r shim.Record) bool {
+	return r.Exit != nil && (r.Exit.Code != 0 || len(r.Exit.Outputs) == 0)
+}
+
 func (l LeftBehind) attempt(id string) shim.Folder { return shim.Folder(filepath.Join(l.Folder, id)) }
 
 // Evict ends one and removes its files.
 func (l LeftBehind) Evict(ctx context.Context, id string) error {
-	err := l.ask(ctx, evictTimeout, shim.Order{Stop: &shim.Stop{ID: id, Evict: true}}, func(r shim.Report) bool {
+	records, err := shim.Records(filepath.Join(l.Folder, shimFolder))
+	if slices.ContainsFunc(records, func(r shim.Record) bool { return r.ID == id && dispensable(r) }) {
+		return discard(l.attempt(id))
+	}
+	if err != nil {
+		return err
+	}
+	err = l.ask(ctx, evictTimeout, shim.Order{Stop: &shim.Stop{ID: id, Evict: true}}, func(r shim.Report) bool {
 		return r.Record != nil && r.Record.ID == id && r.Record.Exit != nil
 	})
 	if err != nil {

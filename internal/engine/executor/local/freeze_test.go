@@ -1,6 +1,8 @@
 package local_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -131,6 +134,55 @@ func TestLeftBehindIsFrozenWithoutADriver(t *testing.T) {
 	}
 	if seen := b.End(t, h2); seen.Reason != executor.ExitedZero {
 		t.Errorf("then %s: %s", seen.Reason, seen.Detail)
+	}
+}
+
+// What has ended without a server gives its space as well, but for what is to be stored.
+func TestLeftBehindGiveWhatNobodyNeeds(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, bare)
+	const waits = "while [ ! -e gate ]; do sleep 0.01; done; head -c 1000000 /dev/zero > file; "
+	tasks := map[string]executor.Handle{}
+	for end, command := range map[string]string{"failed": "exit 3", "empty": "exit 0", "made": "exit 0"} {
+		s := b.Spec(t, waits+command)
+		if end == "made" {
+			s.Outputs = []executor.OutputPattern{{Port: "o", Path: "file"}}
+		}
+		tasks[end] = b.Submit(t, s)
+	}
+	b.Leave()
+	for _, h := range tasks {
+		if err := os.WriteFile(filepath.Join(b.Folder, h.ID, "work", "gate"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := local.LeftBehind{Folder: b.Folder}
+	if !waittest.Until(func() bool {
+		records, err := shim.Records(filepath.Join(b.Folder, ".shim"))
+		return err == nil && len(records) == len(tasks) && !slices.ContainsFunc(records, func(r shim.Record) bool { return r.Exit == nil })
+	}) {
+		t.Fatal("they do not end")
+	}
+	sizes, err := left.Freeze(t.Context())
+	if err != nil || len(sizes) != 2 || sizes[0].Bytes < 900_000 || sizes[1].Bytes < 900_000 {
+		t.Fatalf("%+v, %v", sizes, err)
+	}
+	for _, s := range sizes {
+		if err := left.Evict(t.Context(), s.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	for end, h := range tasks {
+		_, err := os.Stat(filepath.Join(b.Folder, h.ID, "work", "file"))
+		if errors.Is(err, fs.ErrNotExist) != (end != "made") {
+			t.Errorf("of the one that has %s: %v", end, err)
+		}
+	}
+	b.Subject = bare(t, b.Folder)
+	for end, want := range map[string]executor.Reason{"failed": executor.ExitedNonZero, "empty": executor.ExitedZero, "made": executor.ExitedZero} {
+		if seen := b.End(t, tasks[end]); seen.Reason != want {
+			t.Errorf("the one that has %s is %s", end, seen.Reason)
+		}
 	}
 }
 
