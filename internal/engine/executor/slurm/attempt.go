@@ -66,6 +66,35 @@ func attemptOf(installation string, known about, f job.Folder) *attempt {
 	return &attempt{about: known, folder: f, name: jobName(installation, known), phase: executor.Pending, reason: executor.Starting, at: known.At}
 }
 
+// changeControl changes what servers want of a job. What another server has written is
+// kept. The driver's lock is held.
+func (a *attempt) changeControl(change func(*job.Control)) error {
+	if written, err := a.folder.Control(); err == nil {
+		a.control = merge(a.control, written)
+	}
+	change(&a.control)
+	return a.folder.WriteControl(a.control)
+}
+
+// merge joins what two servers want of a job. A stop stays, with the shorter grace.
+func merge(own, written job.Control) job.Control {
+	both := written
+	both.Renewals = max(own.Renewals, written.Renewals)
+	if own.Until.After(written.Until) {
+		both.Until = own.Until
+	}
+	if own.Stop {
+		both.Stop, both.Grace = true, own.Grace
+		if written.Stop {
+			both.Grace = min(own.Grace, written.Grace)
+		}
+	}
+	if len(own.Secrets) > 0 {
+		both.Secrets = own.Secrets
+	}
+	return both
+}
+
 // times are when an attempt ran, which is what is paid for: as this server saw it or,
 // where no server looked, as Slurm did; never as its job says. What neither of them
 // knows took no time.

@@ -326,9 +326,10 @@ func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) (err error
 			continue
 		}
 		a.renewed = now
-		a.control.Renewals++
-		a.control.Until = now.Add(a.about.Away)
-		err = errors.Join(err, a.folder.WriteControl(a.control))
+		err = errors.Join(err, a.changeControl(func(c *job.Control) {
+			c.Renewals++
+			c.Until = now.Add(a.about.Away)
+		}))
 	}
 	return err
 }

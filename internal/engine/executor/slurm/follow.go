@@ -140,8 +140,11 @@ func (d *Driver) answer(a *attempt, key []byte) error {
 	if err != nil {
 		return err
 	}
-	a.control.Secrets = sealed
-	return a.folder.WriteControl(a.control)
+	return a.changeControl(func(c *job.Control) {
+		if len(c.Secrets) == 0 { // no other server has answered
+			c.Secrets = sealed
+		}
+	})
 }
 
 func (d *Driver) running(a *attempt) executor.Reason {

@@ -297,3 +297,46 @@ func TestReleasing(t *testing.T) {
 		}
 	}
 }
+
+// TestServersKeepWhatOthersWantOfAJob has one server stop and renew an attempt after
+// another one has read what is wanted of it.
+func TestServersKeepWhatOthersWantOfAJob(t *testing.T) {
+	t.Parallel()
+	d := newDeciding(t)
+	s := d.spec(t, "secret")
+	s.AbandonAfter, s.Env, s.Secrets = time.Minute, map[string]string{"A": "value"}, []string{"value"}
+	h, err := d.Submit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := d.next()
+	if all, err := other.Snapshot(t.Context()); err != nil || len(all) != 1 {
+		t.Fatalf("%d attempts, %v", len(all), err)
+	}
+	a := other.attempts[h.Key.Folder()]
+	control := func() job.Control {
+		c, err := a.folder.Control()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for range 2 {
+		d.now = d.now.Add(time.Minute)
+		if err := d.Renew(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := publicKeys(t, 2)
+	if err := errors.Join(d.answer(d.attempts[h.Key.Folder()], keys[0]), d.Stop(t.Context(), h, time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	before := control()
+	if err := errors.Join(other.answer(a, keys[1]), other.Renew(t.Context(), h)); err != nil {
+		t.Fatal(err)
+	}
+	after := control()
+	if !after.Stop || after.Grace != time.Second || after.Renewals != before.Renewals+1 || !slices.Equal(after.Secrets, before.Secrets) {
+		t.Errorf("it was %+v and is %+v", before, after)
+	}
+}

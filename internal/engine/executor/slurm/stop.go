@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
 const (
@@ -22,13 +23,14 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 	if a == nil || a.phase.Final() {
 		return nil
 	}
-	if !a.control.Stop || grace < a.control.Grace {
-		a.control.Stop, a.control.Grace, a.stopSent = true, grace, time.Time{}
-	}
 	if a.stopAt.IsZero() {
 		a.stopAt = d.config.Now()
 	}
-	err := a.folder.WriteControl(a.control)
+	err := a.changeControl(func(c *job.Control) {
+		if !c.Stop || grace < c.Grace {
+			c.Stop, c.Grace, a.stopSent = true, grace, time.Time{}
+		}
+	})
 	if i := slices.Index(d.waiting, a); i >= 0 && !a.folder.Claimed() && a.tries == 0 {
 		d.waiting = slices.Delete(d.waiting, i, i+1)
 		a.inQueue = false
