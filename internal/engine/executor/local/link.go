@@ -217,11 +217,16 @@ func (d *Driver) adopt() error {
 			return err
 		}
 	}
-	// What was prepared and never submitted is of no use to anybody.
+	return d.removeUnsubmitted()
+}
+
+// removeUnsubmitted removes what was prepared and never submitted, which is of no use
+// to anybody.
+func (d *Driver) removeUnsubmitted() error {
 	entries, err := os.ReadDir(d.folder)
 	for _, entry := range entries {
 		name := entry.Name()
-		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && name != ofFileSystem && d.byID(name) == nil {
+		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && name != ofFileSystem && !d.submitted(name) {
 			err = errors.Join(err, folder.RemoveAll(d.dir(name)))
 		}
 	}
@@ -235,6 +240,13 @@ func (d *Driver) byID(id string) *attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.attempts[id]
+}
+
+// submitted reports whether the shim has been told of an attempt.
+func (d *Driver) submitted(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.attempts[id] != nil || d.unreadable[id]
 }
 
 // reconcile compares what we know with all that the shim does.
@@ -258,6 +270,7 @@ func (d *Driver) adoptAttempt(r shim.Record) {
 	var m metadata
 	if err := json.Unmarshal(r.Metadata, &m); err != nil || m.Spec.Key.Folder() != r.ID {
 		d.log.Error("cannot read what an earlier server submitted", slog.String("attempt", r.ID), slog.Any("error", err))
+		d.unreadable[r.ID] = r.Exit == nil && !r.Lost // it may be at work in its folder
 		return
 	}
 	m.Spec.Dir = d.dir(r.ID)

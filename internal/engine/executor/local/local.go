@@ -80,6 +80,7 @@ type Driver struct {
 	unlimited    []string            // limits that the probe did not have
 	outdated     bool                // the shim is of an earlier build: it only finishes what it has
 	attempts     map[string]*attempt // by the names of their folders
+	unreadable   map[string]bool     // the folders of attempts that run, and of which nothing else is known
 	queue        []*attempt          // in order of arrival
 	used         capacity
 	running      int
@@ -119,7 +120,7 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	}
 	d := &Driver{
 		folder: folder, log: c.Log, now: c.Now, root: systemName(), gpus: cmp.Or(c.GPUs, countGPUs()), machine: machineCapacity(c),
-		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
+		attempts: map[string]*attempt{}, unreadable: map[string]bool{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
 		watchers: map[chan executor.Status]bool{}, releasing: map[string]chan struct{}{},
 	}
 	if d.shim, err = FindShim(c.Shim, folder); err != nil {
