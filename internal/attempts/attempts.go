@@ -44,6 +44,9 @@ type End struct {
 	Outcome json.RawMessage // what its driver has made of it; nil before
 }
 
+// Ref names an attempt, and no other with the same ID.
+type Ref struct{ ID, Fence string }
+
 // Order is what is to be done. Only the shim of the attempt sees it.
 type Order struct {
 	Objects []string        `json:"objects,omitempty"` // that it may read, by number
@@ -110,7 +113,7 @@ type Submitted interface {
 	// AttemptsIn are those of a scope.
 	AttemptsIn(ctx context.Context, scope string) ([]Attempt, error)
 	// RenewAttempts says that attempts are wanted.
-	RenewAttempts(ctx context.Context, ids []string) error
+	RenewAttempts(ctx context.Context, list []Ref) error
 	// StopAttempt has the shim end its command.
 	StopAttempt(ctx context.Context, id, fence string, grace time.Duration) error
 	// ConcludeAttempt keeps what has become of an attempt: the first word counts.

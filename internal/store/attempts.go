@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/attempts"
@@ -81,14 +82,14 @@ func rawJSON(text string) json.RawMessage {
 }
 
 // RenewAttempts counts that attempts are wanted.
-func (db *DB) RenewAttempts(ctx context.Context, list []string) error {
-	for ids := range slices.Chunk(list, 500) {
-		in, args := "", []any{}
-		for i, id := range ids {
-			in += fmt.Sprintf(", $%d", i+1)
-			args = append(args, id)
+func (db *DB) RenewAttempts(ctx context.Context, list []attempts.Ref) error {
+	for some := range slices.Chunk(list, 250) {
+		which, args := make([]string, len(some)), []any{}
+		for i, a := range some {
+			which[i] = fmt.Sprintf("(id = $%d AND fence = $%d)", 2*i+1, 2*i+2)
+			args = append(args, a.ID, a.Fence)
 		}
-		if _, err := db.changed(ctx, `UPDATE attempts SET renewals = renewals + 1 WHERE id IN (`+in[2:]+`) AND exit_record = ''`, args...); err != nil {
+		if _, err := db.changed(ctx, `UPDATE attempts SET renewals = renewals + 1 WHERE (`+strings.Join(which, " OR ")+`) AND exit_record = ''`, args...); err != nil {
 			return err
 		}
 	}

@@ -64,8 +64,10 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 		if _, err := db.BeginAttempt(ctx, "a", "f", "s", now); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.RenewAttempts(ctx, []string{"a", "nothing"}); err != nil {
-			t.Fatal(err)
+		for _, list := range [][]attempts.Ref{nil, {{ID: "a", Fence: "f"}, {ID: "nothing", Fence: "f"}}, {{ID: "a", Fence: "another"}}} {
+			if err := db.RenewAttempts(ctx, list); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, step := range []struct {
 			log  attempts.Log

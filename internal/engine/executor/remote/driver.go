@@ -253,14 +253,10 @@ func (d *Driver) Stop(ctx context.Context, h executor.Handle, grace time.Duratio
 
 // Renew says that attempts are wanted.
 func (d *Driver) Renew(ctx context.Context, handles ...executor.Handle) error {
-	var list []string
-	d.mu.Lock()
-	for _, h := range handles {
-		if d.find(h) != nil {
-			list = append(list, ID(h.Key))
-		}
+	list := make([]attempts.Ref, len(handles))
+	for i, h := range handles {
+		list[i] = attempts.Ref{ID: ID(h.Key), Fence: h.Fence}
 	}
-	d.mu.Unlock()
 	return d.config.Store.RenewAttempts(ctx, list)
 }
 
