@@ -5,10 +5,13 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
@@ -76,5 +79,41 @@ func TestPanicWhileFetchingEndsThatRunOnly(t *testing.T) {
 				t.Errorf("%d panics and %d stacks are logged of %d tries", panicked, stacks, tries)
 			}
 		})
+	}
+}
+
+// panickyDriver panics whenever it is asked for the first times.
+type panickyDriver struct {
+	executor.Driver
+	snapshots, releases atomic.Int64
+}
+
+func (d *panickyDriver) Snapshot(ctx context.Context) ([]executor.Status, error) {
+	if d.snapshots.Add(-1) >= 0 {
+		panic("out of order")
+	}
+	return d.Driver.Snapshot(ctx)
+}
+
+func (d *panickyDriver) Release(ctx context.Context, h executor.Handle) error {
+	if d.releases.Add(-1) >= 0 {
+		panic("out of order")
+	}
+	return d.Driver.Release(ctx, h)
+}
+
+func TestPanicOfADriverEndsNoRun(t *testing.T) {
+	t.Parallel()
+	s := newHarness(t, storetest.SQLite(t))
+	s.around = func(d *dummy.Driver) executor.Driver {
+		around := &panickyDriver{Driver: d}
+		around.snapshots.Store(5)
+		around.releases.Store(1)
+		return around
+	}
+	s.open("w")
+	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
+	if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+		t.Errorf("%s: %s", r.Status, r.ErrorMessage)
 	}
 }

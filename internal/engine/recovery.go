@@ -151,7 +151,7 @@ func (r *runner) handleExit(ctx context.Context, err error) bool {
 	return false
 }
 
-// logFailure logs why a run cannot be continued, with the stack of a panic.
+// logFailure logs why a run cannot be continued.
 func (r *runner) logFailure(ctx context.Context, err error) {
 	r.e.Log.ErrorContext(ctx, "cannot continue a run", append(panics.About(err), slog.String("run", string(r.run.ID)))...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/suspects"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -138,10 +139,12 @@ func (r *runner) releaseEnded(ctx context.Context) {
 		failed := r.failedAttempts[h.Key]
 		delete(r.failedAttempts, h.Key)
 		r.releases.Add(func() {
-			if failed {
-				r.e.keepFailedFolder(ctx, h)
-			}
-			r.e.logError(ctx, "cannot release an attempt", r.e.Driver.Release(ctx, h))
+			r.e.logError(ctx, "cannot release an attempt", panics.Catch(func() error {
+				if failed {
+					r.e.keepFailedFolder(ctx, h)
+				}
+				return r.e.Driver.Release(ctx, h)
+			}))
 		})
 	}
 	r.releasable = nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/suspects"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
 )
@@ -49,22 +49,22 @@ func (e *Engine) takeRuns(ctx, runCtx context.Context) {
 	defer claims.Stop()
 	defer reports.Stop()
 	e.began = e.Now()
-	e.report(ctx)
-	e.countCrashes(ctx)
-	e.takeOver(ctx, runCtx)
-	e.claim(ctx, runCtx)
+	e.guard(ctx, "cannot report this worker", func() { e.report(ctx) })
+	e.guard(ctx, "cannot count crashes", func() { e.countCrashes(ctx) })
+	e.guard(ctx, "cannot take over runs", func() { e.takeOver(ctx, runCtx) })
+	e.guard(ctx, "cannot claim runs", func() { e.claim(ctx, runCtx) })
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-reports.C:
-			e.report(ctx)
+			e.guard(ctx, "cannot report this worker", func() { e.report(ctx) })
 		case <-e.wake.C:
-			e.wake.Do(func() { e.claim(ctx, runCtx) })
+			e.wake.Do(func() { e.guard(ctx, "cannot claim runs", func() { e.claim(ctx, runCtx) }) })
 		case <-claims.C:
-			e.takeOver(ctx, runCtx)
-			e.claim(ctx, runCtx)
-			e.cancelRequested(ctx)
+			e.guard(ctx, "cannot take over runs", func() { e.takeOver(ctx, runCtx) })
+			e.guard(ctx, "cannot claim runs", func() { e.claim(ctx, runCtx) })
+			e.guard(ctx, "cannot cancel runs", func() { e.cancelRequested(ctx) })
 		}
 	}
 }
@@ -105,10 +105,17 @@ func (e *Engine) report(ctx context.Context) {
 	e.logError(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, e.offer(ctx), e.Now()))
 }
 
+// logError logs an error, if there is one, with the stack of a panic.
 func (e *Engine) logError(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		e.Log.ErrorContext(ctx, what, slog.Any("error", err))
+		e.Log.ErrorContext(ctx, what, panics.About(err)...)
 	}
+}
+
+// guard does what concerns many runs. A panic is logged; it is done again at its next
+// time.
+func (e *Engine) guard(ctx context.Context, what string, f func()) {
+	e.logError(ctx, what, panics.Catch(func() error { f(); return nil }))
 }
 
 func (e *Engine) claim(ctx, runCtx context.Context) {
@@ -232,7 +239,7 @@ func (e *Engine) observeAll(ctx context.Context) {
 			}
 		case <-ticker.C:
 		}
-		e.observe(ctx)
+		e.guard(ctx, "cannot look at attempts", func() { e.observe(ctx) })
 	}
 }
 
@@ -267,10 +274,10 @@ func (e *Engine) cleanUpAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			e.renewAttempts(ctx)
-			e.removeOrphans(ctx)
-			e.logError(ctx, "cannot remove the cached inputs of runs", inputcache.ClearExcept(e.Dir, e.isRunning))
-			e.logError(ctx, "cannot clean up what was fetched for runs", e.inputs.CleanUp(ctx))
+			e.guard(ctx, "cannot renew attempts", func() { e.renewAttempts(ctx) })
+			e.guard(ctx, "cannot remove orphans", func() { e.removeOrphans(ctx) })
+			e.logError(ctx, "cannot remove the cached inputs of runs", panics.Catch(func() error { return inputcache.ClearExcept(e.Dir, e.isRunning) }))
+			e.logError(ctx, "cannot clean up what was fetched for runs", panics.Catch(func() error { return e.inputs.CleanUp(ctx) }))
 		}
 	}
 }

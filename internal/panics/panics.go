@@ -3,10 +3,12 @@
 package panics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"time"
 )
 
 // Error is a panic. Whoever handles it logs the stack.
@@ -41,4 +43,25 @@ func About(err error) []any {
 func Is(err error) bool {
 	_, panicked := errors.AsType[*Error](err)
 	return panicked
+}
+
+// restartAfter is how long work that panicked rests before it begins again.
+const restartAfter = time.Second
+
+// Restart calls work that goes on until ctx ends. After a panic, which it logs, it calls
+// the work again.
+func Restart(ctx context.Context, log *slog.Logger, work func(context.Context)) {
+	for {
+		err := Catch(func() error { work(ctx); return nil })
+		if err == nil {
+			return
+		}
+		panicked, _ := errors.AsType[*Error](err)
+		log.ErrorContext(ctx, "work in the background panicked, and begins again", slog.Any("error", err), slog.String("stack", panicked.Stack))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartAfter):
+		}
+	}
 }

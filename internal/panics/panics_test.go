@@ -1,10 +1,14 @@
 package panics
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -28,4 +32,25 @@ func TestCatchTurnsAPanicIntoAnError(t *testing.T) {
 			t.Errorf("%s is taken for a failure that was foreseen: %v", name, err)
 		}
 	}
+}
+
+func TestRestartCallsWorkAgainAfterAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		calls := 0
+		Restart(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), func(context.Context) {
+			if calls++; calls < 3 {
+				panic("out of order")
+			}
+		})
+		if calls != 3 || strings.Count(log.String(), "out of order") != 2 || !strings.Contains(log.String(), "panics_test.go") {
+			t.Errorf("%d calls: %s", calls, log.String())
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		Restart(ctx, slog.New(slog.DiscardHandler), func(context.Context) {
+			stop()
+			panic("at the end")
+		})
+	})
 }

@@ -11,7 +11,7 @@ type Queue struct {
 	idle sync.WaitGroup
 }
 
-// Add runs f after everything that was added before.
+// Add runs f after everything that was added before. A panic of f ends the process.
 func (q *Queue) Add(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

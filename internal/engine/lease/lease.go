@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -117,7 +118,7 @@ func (k *Keeper) renewUntil(ctx context.Context) {
 		}
 		next := Renewal
 		asked = k.renewNow
-		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := panics.Catch(func() error { return k.renew(ctx) }); err != nil && ctx.Err() == nil {
 			k.log.ErrorContext(ctx, "cannot renew leases", slog.Any("error", err))
 			next, asked = retryAfter, nil // whoever asks for it cannot have it sooner
 		}
@@ -128,7 +129,7 @@ func (k *Keeper) renewUntil(ctx context.Context) {
 func (k *Keeper) releaseUntil(ctx context.Context) {
 	for {
 		var again <-chan time.Time
-		if err := k.writeReleases(ctx); err != nil {
+		if err := panics.Catch(func() error { return k.writeReleases(ctx) }); err != nil {
 			again = time.After(retryAfter)
 		}
 		select {

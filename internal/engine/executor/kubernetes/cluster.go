@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // The labels of what we make.
@@ -89,7 +90,7 @@ func New(ctx context.Context, c Config) (*Cluster, error) {
 	k.jobStore = k.follow(ctx, k.batch, "jobs", &batchv1.Job{}, &batchv1.JobList{})
 	k.podStore = k.follow(ctx, k.pods, "pods", &corev1.Pod{}, &corev1.PodList{})
 	k.probe(ctx)
-	go k.probeAll(ctx)
+	go panics.Restart(ctx, c.Log, k.probeAll)
 	return k, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/command"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Config says how attempts are carried out. All of it is needed.
@@ -112,9 +113,9 @@ func Open(ctx context.Context, c Config, cluster Cluster) (*Driver, error) {
 		return nil, err
 	}
 	ctx, d.end = context.WithCancel(ctx)
-	d.working.Go(func() { d.follow(ctx) })
+	d.working.Go(func() { panics.Restart(ctx, c.Log, d.follow) })
 	for range starters {
-		d.working.Go(func() { d.startAll(ctx) })
+		d.working.Go(func() { panics.Restart(ctx, c.Log, d.startAll) })
 	}
 	return d, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 const (
@@ -58,7 +59,13 @@ func (d *Driver) look(ctx context.Context) error {
 	d.mu.Unlock()
 	concluded := false
 	for _, a := range list {
-		concluded = d.judge(ctx, a, clusterErr == nil) || concluded
+		err := panics.Catch(func() error {
+			concluded = d.judge(ctx, a, clusterErr == nil) || concluded
+			return nil
+		})
+		if err != nil { // the others are looked at all the same
+			d.config.Log.ErrorContext(ctx, "cannot look at an attempt on a cluster", slog.String("job", a.name), slog.Any("error", err))
+		}
 	}
 	if concluded {
 		if err := d.Refresh(ctx); err != nil {
@@ -86,10 +93,7 @@ func (d *Driver) endOrphans(ctx context.Context, jobs map[string]Seen, ours map[
 
 // judge decides about one attempt, and reports whether it has ended by that.
 func (d *Driver) judge(ctx context.Context, a *attempt, asked bool) (concluded bool) {
-	d.mu.Lock()
-	o, end, start := d.verdict(a, asked)
-	name, row := a.name, a.row
-	d.mu.Unlock()
+	row, o, end, start := d.lockedVerdict(a, asked)
 	if o != nil {
 		if err := d.conclude(ctx, row, *o); err != nil {
 			d.config.Log.WarnContext(ctx, "cannot keep how an attempt ended", slog.String("attempt", row.ID), slog.Any("error", err))
@@ -97,8 +101,8 @@ func (d *Driver) judge(ctx context.Context, a *attempt, asked bool) (concluded b
 		}
 	}
 	if end {
-		if err := d.cluster.End(ctx, name); err != nil && ctx.Err() == nil {
-			d.config.Log.WarnContext(ctx, "cannot end a job", slog.String("job", name), slog.Any("error", err))
+		if err := d.cluster.End(ctx, a.name); err != nil && ctx.Err() == nil {
+			d.config.Log.WarnContext(ctx, "cannot end a job", slog.String("job", a.name), slog.Any("error", err))
 		}
 	}
 	if start {
@@ -107,6 +111,13 @@ func (d *Driver) judge(ctx context.Context, a *attempt, asked bool) (concluded b
 		d.mu.Unlock()
 	}
 	return o != nil
+}
+
+func (d *Driver) lockedVerdict(a *attempt, asked bool) (row attempts.Attempt, o *outcome, end, start bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o, end, start = d.verdict(a, asked)
+	return a.row, o, end, start
 }
 
 // verdict is what follows from what is known of an attempt: an outcome, that its job
@@ -310,6 +321,11 @@ func (d *Driver) start(ctx context.Context, id string) {
 	job.Ticket = attempts.Ticket(d.config.Key, a.row.ID, a.row.Fence)
 	row := a.row
 	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		a.starting = false
+	}()
 	err := d.cluster.Start(ctx, job)
 	if fault.Is(err, fault.KindInvalid) {
 		d.mu.Lock()
@@ -319,7 +335,6 @@ func (d *Driver) start(ctx context.Context, id string) {
 		signalOn(d.wake)
 	}
 	d.mu.Lock()
-	a.starting = false
 	if err == nil {
 		a.tries, a.missing = a.tries+1, time.Time{}
 	}

@@ -53,6 +53,7 @@ type site struct {
 	hold    *remote.Seen // what is said of jobs in place of starting them
 	held    map[string]remote.Seen
 	evicted bool // all of them
+	panics  int  // that its next calls end in
 }
 
 var testKey = []byte("a key that all servers have")
@@ -107,9 +108,18 @@ func (s *site) Capabilities(context.Context) executor.Capabilities {
 
 func (s *site) Changed() <-chan struct{} { return nil }
 
+// mayPanic panics if it is to. The lock is held.
+func (s *site) mayPanic() {
+	if s.panics > 0 {
+		s.panics--
+		panic("out of order")
+	}
+}
+
 func (s *site) Start(_ context.Context, j remote.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.mayPanic()
 	if s.jobs[j.Name] != nil {
 		return nil
 	}
@@ -141,6 +151,7 @@ func (s *site) Start(_ context.Context, j remote.Job) error {
 func (s *site) Jobs(context.Context) (map[string]remote.Seen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.mayPanic()
 	all := maps.Clone(s.held)
 	for name, p := range s.jobs {
 		seen := remote.Seen{Node: "here", Evicted: s.evicted}

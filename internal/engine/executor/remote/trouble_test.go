@@ -96,3 +96,14 @@ func TestAnInputThatHasNoPlaceFailsTheAttempt(t *testing.T) {
 		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
 	}
 }
+
+func TestPanicsOfAClusterLoseNoAttempt(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "attempts")
+	s := newSite(t, storetest.Open(t, storetest.SQLite(t)), folder)
+	s.panics = 4
+	b := &drivertest.Fixture{Subject: drivertest.Subject{Driver: here{s.open(t)}}, Folder: folder}
+	if seen := b.Do(t, b.Spec(t, "exit 3")); seen.Reason != executor.ExitedNonZero || seen.Exit.Code != 3 {
+		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
+	}
+}

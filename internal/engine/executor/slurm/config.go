@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Name is what handles of this driver carry.
@@ -152,10 +153,10 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	cancel()
 	d.lookAtFiles(ctx)
 	ctx, d.end = context.WithCancel(ctx)
-	d.working.Go(func() { d.followFiles(ctx) })
-	d.working.Go(func() { d.followSlurm(ctx) })
+	d.working.Go(func() { panics.Restart(ctx, c.Log, d.followFiles) })
+	d.working.Go(func() { panics.Restart(ctx, c.Log, d.followSlurm) })
 	for range submitters {
-		d.working.Go(func() { d.submitAll(ctx) })
+		d.working.Go(func() { panics.Restart(ctx, c.Log, d.submitAll) })
 	}
 	return d, nil
 }
