@@ -123,7 +123,7 @@ func TestRunLeavesWorkerWhereItHasNoSpace(t *testing.T) {
 		s.reportAnother()
 		id := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
 		r := s.await(id, func(r runs.Run) bool {
-			return r.Status.Terminal() || strings.HasSuffix(s.story(id), "node.retrying:a node.retrying:a node.retrying:a run.requeued")
+			return r.Status.Terminal() || r.Status == lifecycle.Queued && strings.HasSuffix(s.story(id), "node.retrying:a node.retrying:a node.retrying:a run.requeued")
 		})
 		if r.Status != lifecycle.Queued || r.Losses != 0 {
 			t.Fatalf("%s %s %q, %d losses", r.Status, r.ErrorCode, r.ErrorMessage, r.Losses)
