@@ -173,9 +173,12 @@ func (r *runner) load(ctx context.Context) error {
 // took all of them with it, the run is of an executor that is gone, or launches what
 // is not installed here, it goes back to the queue.
 func (r *runner) resume(ctx context.Context) error {
-	known, err := r.knownAttempts(ctx)
-	if err != nil {
-		return err
+	var known map[executor.Key]executor.Status
+	if len(r.live) > 0 {
+		var err error
+		if known, err = r.knownAttempts(ctx); err != nil {
+			return err
+		}
 	}
 	if !r.restarted {
 		r.addEvent(runs.Event{Type: lifecycle.RunResumed, At: r.e.Now(), Message: "another worker goes on with the run"})

@@ -231,14 +231,11 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 // key, whose folder it is.
 func (r *runner) discard(ctx context.Context, t *attempt) (own bool) {
 	known, err := r.knownAttempts(ctx)
-	if _, others := known[r.key(t)]; others {
-		return false
-	}
-	if err == nil {
-		err = r.e.Bytes.Discard(ctx, r.key(t))
+	if _, others := known[r.key(t)]; err == nil && !others {
+		own, err = true, r.e.Bytes.Discard(ctx, r.key(t))
 	}
 	r.logDiscard(ctx, err)
-	return true
+	return own
 }
 
 func (r *runner) logDiscard(ctx context.Context, err error) {
