@@ -166,12 +166,19 @@ func TestFailedStopIsRetried(t *testing.T) {
 }
 
 // TestLostLeaseLeavesAdoptedTasksAlone stops one of two workers that see the same
-// tasks. The other worker takes the run over, and the first one finds that out when it
-// goes on.
+// tasks, or cuts it off from the database. The other worker takes the run over, and the
+// first one finds that out when it goes on.
 func TestLostLeaseLeavesAdoptedTasksAlone(t *testing.T) {
 	t.Parallel()
-	for _, stopped := range []time.Duration{45 * time.Second, 75 * time.Second} {
-		t.Run(stopped.String(), func(t *testing.T) {
+	for name, trouble := range map[string]struct {
+		length     time.Duration
+		begin, end func(*chance)
+	}{
+		"stopped for 45 s":     {45 * time.Second, (*chance).pause, (*chance).resume},
+		"stopped for 75 s":     {75 * time.Second, (*chance).pause, (*chance).resume},
+		"no database for 60 s": {60 * time.Second, func(c *chance) { c.set(2) }, func(c *chance) { c.set(0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.SQLite(t)
 			synctest.Test(t, func(t *testing.T) {
@@ -184,9 +191,9 @@ func TestLostLeaseLeavesAdoptedTasksAlone(t *testing.T) {
 					t.Fatalf("%d of 2 tasks have started", cluster.started())
 				}
 				s.join("second")
-				first.pause()
-				time.Sleep(stopped)
-				first.resume()
+				trouble.begin(first)
+				time.Sleep(trouble.length)
+				trouble.end(first)
 				r := s.await(id, terminal)
 				if r.Status != lifecycle.Completed || len(s.outputs(id)) != 2 || !strings.Contains(s.story(id), "run.resumed") {
 					t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
