@@ -3,6 +3,8 @@ import { useEffect, useState, useSyncExternalStore } from "react";
 
 export type Connection = "online" | "reconnecting" | "offline";
 
+const longestSilence = 10_000;
+
 // The server counts as away once a request found nobody there, until one does.
 let away = false;
 const listeners = new Set<() => void>();
@@ -34,7 +36,8 @@ export function useConnection(): Connection {
     if (state !== "reconnecting") return;
     const timer = setTimeout(
       async () => {
-        const answered = await fetch("/api/health", { cache: "no-store" }).then(
+        const signal = AbortSignal.timeout(longestSilence);
+        const answered = await fetch("/api/health", { cache: "no-store", signal }).then(
           (response) => response.ok,
           () => false,
         );
