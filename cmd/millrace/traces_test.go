@@ -32,6 +32,7 @@ type premises struct {
 	prefix  string
 	cluster string // a folder that a cluster sees; empty: tasks run beside their server
 	shims   int    // that were looked at there
+	shown   bool   // whether Slurm ever listed a job of ours
 	pods    string // the folder of a Kubernetes; empty: tasks run elsewhere
 	port    string // of the server there
 }
