@@ -129,7 +129,8 @@ func (k *Keeper) renewUntil(ctx context.Context) {
 func (k *Keeper) releaseUntil(ctx context.Context) {
 	for {
 		var again <-chan time.Time
-		if err := panics.Catch(func() error { return k.writeReleases(ctx) }); err != nil {
+		if err := panics.Catch(func() error { return k.writeReleases(ctx) }); err != nil && ctx.Err() == nil {
+			k.log.ErrorContext(ctx, "cannot release leases", slog.Any("error", err))
 			again = time.After(retryAfter)
 		}
 		select {
