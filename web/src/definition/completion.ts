@@ -1,5 +1,6 @@
 // What can be named at a place of a definition.
-import { type Definition, type GraphNode, groupBy } from "./model.ts";
+import type { Definition, GraphNode } from "./model.ts";
+import { stepsBefore } from "./order.ts";
 import { portsOf } from "./ports.ts";
 
 export interface Suggestion {
@@ -42,7 +43,7 @@ export function commandVariables(definition: Definition, node: GraphNode): Sugge
 
 /** expressionNames lists what an expression of a step can name: parameters, inputs, and outputs of the steps before it. */
 export function expressionNames(definition: Definition, node: string): Suggestion[] {
-  const before = new Set(stepsBefore(node, definition.edges ?? []));
+  const before = stepsBefore(node, definition.edges ?? []);
   return [
     ...Object.entries(definition.inputs ?? {}).map(([name, input]) => ({ text: `inputs.${name}`, about: input.type })),
     ...Object.entries(definition.parameters ?? {}).map(([name, parameter]) => ({
@@ -58,13 +59,4 @@ export function expressionNames(definition: Definition, node: string): Suggestio
         })),
       ),
   ];
-}
-
-/** stepsBefore lists the steps that a step waits for, near and far, in a fixed order. */
-export function stepsBefore(id: string, edges: readonly { source: string; target: string }[]): string[] {
-  const into = groupBy(edges, (edge) => edge.target);
-  const found = new Set<string>([id]);
-  for (const each of found) for (const { source } of into.get(each) ?? []) found.add(source);
-  found.delete(id);
-  return [...found].sort();
 }

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { commandVariables, expressionNames, stepsBefore } from "./completion.ts";
+import { commandVariables, expressionNames } from "./completion.ts";
 import { textEdits } from "./diff.ts";
 import { keyed, merge, mergeText, renamedIds } from "./merge.ts";
 import type { Definition, GraphNode } from "./model.ts";
 import { freeName, namePattern, newId } from "./names.ts";
+import { stepsAfter, stepsBefore } from "./order.ts";
 import { byStep, faultyLines, findingsOf, isAt } from "./problems.ts";
 import { expressionReferences, type Name, referencesIn, referencesTo, renamed } from "./references.ts";
 
@@ -79,7 +80,7 @@ test("a command is offered what it can read, an expression what comes before it"
   expect(names("trim")).not.toContain("nodes.trim.outputs.out");
 });
 
-test("the steps before one are found near and far, also in a circle", () => {
+test("the steps before and after one are found near and far, also in a circle", () => {
   const edges = [
     { source: "a", target: "b" },
     { source: "b", target: "c" },
@@ -87,8 +88,10 @@ test("the steps before one are found near and far, also in a circle", () => {
     { source: "c", target: "d" },
     { source: "d", target: "b" },
   ];
-  expect(stepsBefore("c", edges)).toEqual(["a", "b", "d", "x"]);
-  expect(stepsBefore("a", edges)).toEqual([]);
+  expect([...stepsBefore("c", edges)].toSorted()).toEqual(["a", "b", "d", "x"]);
+  expect([...stepsBefore("a", edges)]).toEqual([]);
+  expect([...stepsAfter("a", edges)].toSorted()).toEqual(["b", "c", "d"]);
+  expect([...stepsAfter("d", edges)].toSorted()).toEqual(["b", "c"]);
 });
 
 test("names and ids fit the contract", () => {

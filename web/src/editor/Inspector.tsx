@@ -1,8 +1,9 @@
 import { Maximize2 } from "lucide-react";
 import { lazy, Suspense, useEffect, useId, useState } from "react";
-import { expressionNames, stepsBefore } from "../definition/completion.ts";
+import { expressionNames } from "../definition/completion.ts";
 import type { GraphNode } from "../definition/model.ts";
 import { freeName } from "../definition/names.ts";
+import { stepsBefore } from "../definition/order.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -55,11 +56,7 @@ export function Inspector({
       </div>
     );
   }
-  const before = () =>
-    stepsBefore(
-      node.id,
-      document.links().map(({ source, target }) => ({ source: document.idOf(source), target: document.idOf(target) })),
-    );
+  const before = () => [...stepsBefore(stepKey, document.links())].map((key) => document.idOf(key)).toSorted();
   return (
     <div className="space-y-5">
       <WithFindings findings={findings}>

@@ -1,6 +1,7 @@
 import { X } from "lucide-react";
 import type { GraphNode } from "../definition/model.ts";
 import { freeName } from "../definition/names.ts";
+import { stepsAfter } from "../definition/order.ts";
 import { type Line, type Port, portsOf } from "../definition/ports.ts";
 import type { FlowNode } from "../graph/flow.ts";
 import { IconButton } from "../ui/Button.tsx";
@@ -79,7 +80,7 @@ function Inputs({ stepKey, node, ports, lines: all, locked }: PortsProps) {
 /** useEarlier lists the steps that a step may wait for: all but itself and those that wait for it. */
 function useEarlier(key: string): FlowNode[] {
   const graph = useGraph();
-  const later = graph.document.after(key);
+  const later = stepsAfter(key, graph.document.links());
   return graph.now().nodes.filter((each) => each.type === "task" && each.id !== key && !later.has(each.id));
 }
 

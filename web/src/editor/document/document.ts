@@ -6,6 +6,7 @@ import { isRecord } from "../../api/failure.ts";
 import { type Keyed, merge, rekeyed } from "../../definition/merge.ts";
 import type { Definition, Edit, GraphEdge, GraphNode, NamedPart } from "../../definition/model.ts";
 import { freeName, newId } from "../../definition/names.ts";
+import { stepsAfter } from "../../definition/order.ts";
 import { type Placed, place } from "../../graph/layout.ts";
 import {
   definitionOf,
@@ -187,25 +188,7 @@ export class Document {
 
   /** reaches reports whether one step comes before another, so that an edge back would close a circle. */
   reaches(from: string, to: string): boolean {
-    return from === to || this.after(from).has(to);
-  }
-
-  /** after lists the steps that wait for this one, near or far. */
-  after(from: string): Set<string> {
-    const next = new Map<string, string[]>();
-    for (const { source, target } of this.links()) {
-      const list = next.get(source);
-      if (list) list.push(target);
-      else next.set(source, [target]);
-    }
-    const seen = new Set<string>();
-    const waiting = [...(next.get(from) ?? [])];
-    for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
-      if (seen.has(key)) continue;
-      seen.add(key);
-      waiting.push(...(next.get(key) ?? []));
-    }
-    return seen;
+    return from === to || stepsAfter(from, this.links()).has(to);
   }
 
   remove(nodes: readonly string[], edges: readonly string[]): void {

@@ -12,6 +12,7 @@ import {
 import { Recycle } from "lucide-react";
 import { createContext, memo, useCallback, useContext, useEffect, useMemo } from "react";
 import { useStore } from "zustand";
+import { stepsAfter, stepsBefore } from "../../definition/order.ts";
 import { FarLines } from "../../graph/FarLines.tsx";
 import { type FlowEdge, type FlowNode, flowOf } from "../../graph/flow.ts";
 import { NodeCard, NoteCard } from "../../graph/NodeCard.tsx";
@@ -25,7 +26,6 @@ import type { RunNode } from "../queries.ts";
 import type { RunStore } from "../runStore.ts";
 import { nodeText } from "./items.ts";
 import { shapeOf, withProcesses } from "./processes.ts";
-import { relatedSteps } from "./relatedSteps.ts";
 
 const StoreContext = createContext<RunStore | null>(null);
 
@@ -105,7 +105,8 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
   const definition = useMemo(() => withProcesses(defined, shape), [defined, shape]);
   const base = useMemo(() => flowOf(definition), [definition]);
   const nodes = useMemo(() => {
-    const near = chosen ? relatedSteps(definition, chosen) : null;
+    const edges = definition.edges ?? [];
+    const near = chosen ? new Set([chosen, ...stepsBefore(chosen, edges), ...stepsAfter(chosen, edges)]) : null;
     return base.nodes.map((node) => {
       const faded = near !== null && !near.has(node.id);
       if (!faded && node.id !== chosen) return node;

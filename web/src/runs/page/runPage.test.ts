@@ -6,7 +6,6 @@ import { waitingText } from "../waiting.ts";
 import { attemptsOf } from "./attempts.ts";
 import { compared } from "./comparison.ts";
 import { causeOf, firstFailure, itemCauses, named, tailOf } from "./failure.ts";
-import { relatedSteps } from "./relatedSteps.ts";
 
 const node = (change: Partial<RunNode> = {}): RunNode => ({
   id: "a",
@@ -90,15 +89,6 @@ test("attempts stand one after another", () => {
     { number: 2, from: 5000, to: 9000, ended: "succeeded" },
   ]);
   expect(attemptsOf(node(), [])).toEqual([]);
-});
-
-test("kin is everything before and after, and nothing beside", () => {
-  const edges = [
-    { source: "a", target: "b" },
-    { source: "b", target: "c" },
-    { source: "a", target: "x" },
-  ];
-  expect([...relatedSteps({ version: 1, edges } as unknown as Definition, "b")].toSorted()).toEqual(["a", "b", "c"]);
 });
 
 test("only what differs is compared", () => {
