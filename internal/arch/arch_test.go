@@ -18,10 +18,11 @@ const module = "github.com/millrace/millrace/"
 // also sees the rest of its own home; rooms do not see one another.
 var mayImport = map[string][]string{
 	"domain":   {},
-	"rooms":    {"domain"},
-	"engine":   {"domain", "rooms", "wire"},
-	"adapters": {"domain", "rooms", "wire"},
+	"rooms":    {"domain", "guards"},
+	"engine":   {"domain", "rooms", "wire", "guards"},
+	"adapters": {"domain", "rooms", "wire", "guards"},
 	"wire":     {},
+	"guards":   {},
 	"contract": {},
 	"httpapi":  {"domain", "rooms", "contract", "wire"},
 	"client":   {"contract"},
@@ -49,10 +50,11 @@ var floorOf = map[string]string{
 	"clock":    "wire", // what everybody needs who compares times of several machines
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"turns":    "wire", // what everybody needs who transfers for many teams
-	"panics":   "wire", // what everybody needs who works for many in one process
 	"socket":   "wire", // what everybody needs who has news for many
 	"sizetest": "wire", // how much tests do that could go on forever
 	"waittest": "wire", // what everybody's tests need who wait for another process
+
+	"panics": "guards", // what everybody needs who works for many in one process, rooms too
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "clients": "web", "arch": "arch", "tools": "tools", "deploy": "tools",

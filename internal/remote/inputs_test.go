@@ -249,7 +249,7 @@ func TestCredentialsAreNotSentOn(t *testing.T) {
 }
 
 // panicking has connections that nobody can open.
-type panicking struct{ keptBy }
+type panicking struct{}
 
 func (panicking) OpenConnection(context.Context, ids.Team, ids.Connection) (connections.Connection, connections.Credentials, error) {
 	panic("out of order")
