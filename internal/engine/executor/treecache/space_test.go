@@ -34,8 +34,10 @@ func TestMakingATreeEndsBeforeTasksDo(t *testing.T) {
 		"low for a moment": {[]state{{low: true, lasts: time.Second}, {}}, false},
 		"low":              {[]state{{low: true, lasts: 2 * time.Second}}, true},
 		"low twice": {[]state{
-			{low: true, lasts: 1500 * time.Millisecond}, {lasts: time.Second},
-			{low: true, lasts: 1500 * time.Millisecond}, {lasts: time.Second},
+			{low: true, lasts: 1500 * time.Millisecond},
+			{lasts: time.Second},
+			{low: true, lasts: 1500 * time.Millisecond},
+			{lasts: time.Second},
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
