@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
 // lookEvery is how many bytes are taken before the disk is looked at, so that a small
@@ -29,7 +28,7 @@ func (r *room) take(bytes int64) error {
 	}
 	r.taken.Store(0)
 	if r.low() {
-		return fault.Conflict("the server's disk has no room for the inputs").WithCode(string(lifecycle.DiskFull))
+		return fault.Conflict("the server's disk has no room for the inputs").WithCode("disk_full")
 	}
 	return nil
 }
