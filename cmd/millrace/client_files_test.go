@@ -37,7 +37,7 @@ func fileCommands(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	p.types(
-		typed{command: "files download a.csv --to ${DIR}/back", status: 1, tells: `a.csv is there already and differs: replace it with --force`},
+		typed{command: "files download a.csv --to ${DIR}/back", status: 1, tells: `a.csv already exists and differs: replace it with --force`},
 		typed{command: "files download a.csv --to ${DIR}/back --force", prints: `back/a.csv`},
 		typed{command: "files rm a.csv gone.csv b.csv", status: 1, prints: `\Adeleted teams/\S+/a.csv\n\z`, tells: `no file "gone.csv"`},
 		typed{command: "files rm b.csv b.csv --json", status: 1, prints: `"key": "teams/\S+/b.csv"`, tells: `no file "b.csv"`},
@@ -66,7 +66,7 @@ func outputCommands(t *testing.T, s *server) {
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/a/o/x$\n^${DIR}/all/a/o/2-x$\n^${DIR}/all/2-a$\n^${DIR}/all/dir.zip$\n^${DIR}/all/n.csv$"},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/some --name '*.csv' --json", prints: `(?s)\A\[\n  \{[^{]*"name": "n.csv"[^{]*\}\n\]\n\z`},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/none --name '*.bam'", prints: ``},
-		typed{command: "runs outputs download ${RUN} --to ${DIR}/none --name '[a'", status: 1, tells: `--name \[a is no pattern`},
+		typed{command: "runs outputs download ${RUN} --to ${DIR}/none --name '[a'", status: 1, tells: `--name \[a is not a valid pattern`},
 		typed{command: "runs outputs download run_nothing --to ${DIR}/none", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs outputs run_nothing", status: 1, tells: `see millrace runs list`},
 		typed{command: "files --source output", prints: `^n.csv +output +2 B `},
@@ -111,10 +111,10 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "runs kept ${RUN} a --json", prints: `"path": "sub/half.txt"`},
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left", prints: `^${DIR}/left/sub/half.txt$`},
 		typed{command: "runs kept ${RUN} a --to ${DIR}/json --json", prints: `(?s)\A\[.*"path": "sub/half.txt".*\]\s\z`},
-		typed{command: "runs kept ${RUN} a --to ${DIR}/left", status: 1, tells: `half.txt is there already: replace it with --force`}, // its hash is not known
+		typed{command: "runs kept ${RUN} a --to ${DIR}/left", status: 1, tells: `half.txt already exists: replace it with --force`}, // its hash is not known
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left --force", prints: `half.txt`},
-		typed{command: "runs kept ${RUN} b", status: 1, tells: `nothing is kept of this step: see millrace runs kept ${RUN}$`},
-		typed{command: "runs kept ${RUN} a --shard 5", status: 1, tells: `nothing is kept of this step`},
+		typed{command: "runs kept ${RUN} b", status: 1, tells: `no folder of this step is kept: see millrace runs kept ${RUN}$`},
+		typed{command: "runs kept ${RUN} a --shard 5", status: 1, tells: `no folder of this step is kept`},
 		typed{command: "runs kept ${RUN} a --attempt 9", status: 1, tells: `^millrace: `},
 		typed{command: "runs kept run_nothing", status: 1, tells: `see millrace runs list`},
 
@@ -125,9 +125,9 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "runs reproduce ${RUN} a", status: 1, tells: `missing flags: --to`},
 		typed{command: "runs environment ${RUN} a --lock", status: 1, tells: `^millrace: `},
 		typed{command: "logs ${RUN} --node a --shard 0", prints: `^why$`},
-		typed{command: "logs ${RUN} --node nobody", status: 1, tells: `the run has no node "nobody": "millrace runs view ${RUN}" lists them`},
+		typed{command: "logs ${RUN} --node nobody", status: 1, tells: `the run has no step "nobody": "millrace runs view ${RUN}" lists them`},
 		typed{command: "logs ${RUN} --shard 1", status: 1, tells: `--shard needs --node`},
-		typed{command: "logs ${RUN} --follow --json", status: 1, tells: `--json prints what is there; --follow needs text`},
+		typed{command: "logs ${RUN} --follow --json", status: 1, tells: `--json and --follow can't be combined`},
 		typed{command: "logs ${RUN} --follow", prints: `^why$`}, // it has ended
 		typed{command: "runs events ${RUN} --json", prints: `"type": "node.failed"`},
 		typed{command: "runs events ${RUN} --after 100000", prints: `\ASEQ +TIME +TYPE +NODE +MESSAGE\n\z`},

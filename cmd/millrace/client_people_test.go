@@ -26,9 +26,9 @@ func signInCommands(t *testing.T, s *server) {
 		typed{command: "login ${SERVER} --sign-up", status: 1, tells: `--sign-up needs --email`},
 		typed{command: "login ${SERVER} --email a@example.org --device", status: 1, tells: `can't be used together`},
 		typed{command: "login ${SERVER} --token-stdin", stdin: "nonsense\n", status: 1, tells: `^millrace: `},
-		typed{command: "login ftp://example.org", status: 1, tells: `is no address of a server`},
-		typed{command: "login ${SERVER}/path", status: 1, tells: `is no address of a server`},
-		typed{command: "login http://127.0.0.1:1 --email a@example.org", stdin: "correct horse\n", status: 1, tells: `cannot reach http://127.0.0.1:1: is the server running`},
+		typed{command: "login ftp://example.org", status: 1, tells: `is not a server address`},
+		typed{command: "login ${SERVER}/path", status: 1, tells: `is not a server address`},
+		typed{command: "login http://127.0.0.1:1 --email a@example.org", stdin: "correct horse\n", status: 1, tells: `can't reach http://127.0.0.1:1: is the server running`},
 		typed{command: "whoami", prints: `nina@example.org`}, // what failed has changed nothing
 	)
 	// A wrong password and a name that nobody has are told in the same words.
@@ -62,7 +62,7 @@ func teamCommands(t *testing.T, s *server) {
 		typed{command: "api POST /auth/teams -t name=Blue", prints: `"name":"Blue"`},
 		typed{command: "api POST /auth/teams -t name=blue", prints: `"name":"blue"`},
 		typed{command: "teams", prints: "^\\* +tove's team +${FIRST} +owner +free$\n^ +Blue +team_\n^ +blue +team_"},
-		typed{command: "teams use BLUE", status: 1, tells: `2 of your teams are called "BLUE": name one by its id, see millrace teams`},
+		typed{command: "teams use BLUE", status: 1, tells: `2 of your teams are called "BLUE": use the ID, see millrace teams`},
 		typed{command: "teams use Green", status: 1, tells: `you have no team "Green": see millrace teams`},
 		typed{command: "teams list --json", prints: `"name": "Blue"`},
 	)
@@ -77,7 +77,7 @@ func teamCommands(t *testing.T, s *server) {
 	p.types(typed{command: "service-accounts create robot", prints: `user_`, keep: "ROBOT"}, typed{command: "service-accounts token ${ROBOT} ci", prints: `.`, keep: "TOKEN"})
 	p.Vars["MILLRACE_TOKEN"] = p.kept["TOKEN"]
 	p.types(
-		typed{command: "teams use ${FIRST}", status: 1, tells: `MILLRACE_TOKEN is in use: name the team with --team or MILLRACE_TEAM`},
+		typed{command: "teams use ${FIRST}", status: 1, tells: `MILLRACE_TOKEN is set: choose the team with --team or MILLRACE_TEAM`},
 		typed{command: "whoami --team ${FIRST}", status: 1, tells: `^millrace: `}, // a token is of one team
 	)
 }
@@ -99,10 +99,10 @@ func linkCommands(t *testing.T, s *server) {
 	p.types(
 		typed{command: "runs share ${RUN} --hours 0", status: 1, tells: `^millrace: .*expiresInHours`},
 		typed{command: "runs share ${RUN} --hours 721", status: 1, tells: `^millrace: .*720`},
-		typed{command: "runs share ${RUN} -p nothing", status: 1, tells: `is no parameter of this run`},
+		typed{command: "runs share ${RUN} -p nothing", status: 1, tells: `is not a valid parameter of this run`},
 		typed{command: "runs share run_nothing", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs unshare ${RUN} lnk_nothing", status: 1, tells: `^millrace: `},
-		typed{command: "runs unshare ${RUN} ${LINK}", prints: `^${LINK} is revoked$`},
+		typed{command: "runs unshare ${RUN} ${LINK}", prints: `^revoked ${LINK}$`},
 		typed{command: "runs links ${RUN}", prints: `^${LINK} +revoked`},
 
 		typed{command: "invite link counted --role editor --hours 720 --uses 1000 --max-credits 2.5 --allow-secrets", prints: `\A${SERVER}/join#mri_\S+\n\z`},
@@ -130,18 +130,18 @@ func apiCommands(t *testing.T, s *server) {
 		typed{command: "api GET me", prints: `"email":"anna@example.org"`},
 		typed{command: "api get /api/me -I", prints: "^HTTP/1.1 200 OK\n^Content-Type: application/json"},
 		typed{command: "api POST workflows -t name=7", prints: `"name":"7"`},
-		typed{command: "api POST workflows -f name=7", status: 1, prints: `"details"`, tells: `the server answered 400`},
+		typed{command: "api POST workflows -f name=7", status: 1, prints: `"details"`, tells: `the server responded with 400`},
 		typed{command: "api POST workflows -f name=x -t description=null -f folder=null", prints: `"description":"null"`},
 		typed{command: "api POST workflows --input ${BODY}", prints: `"name":"from a file"`},
 		typed{command: "api POST workflows --input -", stdin: `{"name":"piped"}`, prints: `"name":"piped"`},
-		typed{command: "api POST workflows --input ${BODY} -f name=x", status: 1, tells: `--input and fields exclude each other`},
+		typed{command: "api POST workflows --input ${BODY} -f name=x", status: 1, tells: `--input and fields can't be combined`},
 		typed{command: "api POST workflows --input ${BODY}.gone", status: 1, tells: `no such file`},
 		typed{command: "api POST workflows --input ${HUGE}", status: 1, tells: `has more than 20.0 MB`},
-		typed{command: "api POST workflows -f name", status: 1, tells: `name: write name=value`},
-		typed{command: "api GET me -H nonsense", status: 1, tells: `-H nonsense: write name:value`},
-		typed{command: "api GET nothing", status: 1, prints: `"code":"not_found"`, tells: `the server answered 404`},
+		typed{command: "api POST workflows -f name", status: 1, tells: `name: enter name=value`},
+		typed{command: "api GET me -H nonsense", status: 1, tells: `-H nonsense: enter name:value`},
+		typed{command: "api GET nothing", status: 1, prints: `"code":"not_found"`, tells: `the server responded with 404`},
 		typed{command: "api 'G T' me", status: 1, tells: `invalid method`},
-		typed{command: "api GET https://example.org/api/me", status: 1, tells: `is no path on the server, such as /api/me`},
+		typed{command: "api GET https://example.org/api/me", status: 1, tells: `is not a valid path on the server, such as /api/me`},
 		typed{command: "api GET", status: 1, tells: `expected "<path>"`},
 		typed{command: "completion words -- runs out", prints: `\Aoutputs\n\z`},
 		typed{command: "completion words -- wf ex", prints: `\Aexport\n\z`},

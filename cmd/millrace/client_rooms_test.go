@@ -56,7 +56,7 @@ func scheduleCommands(t *testing.T, s *server) {
 
 		typed{command: "schedules create counted 'every day'", status: 1, tells: `^millrace: .*cron`},
 		typed{command: "schedules create counted '0 6 * * *' --time-zone Mars/Olympus", status: 1, tells: `timeZone: is no time zone: write one such as Europe/Berlin`},
-		typed{command: "schedules create counted '0 6 * * *' -p n=many", status: 1, tells: `-p n: "many" is no integer`},
+		typed{command: "schedules create counted '0 6 * * *' -p n=many", status: 1, tells: `-p n: "many" is not a valid integer`},
 		typed{command: "schedules create counted '0 6 * * *' -p m=1", status: 1, tells: `no parameter "m"; it takes n`},
 		typed{command: "schedules create counted '0 6 * * *' -i reads=${READS}.gone", status: 1, tells: `no local file`},
 		typed{command: "schedules create counted '0 6 * * *' --overlap never", status: 1, tells: `--overlap must be one of "skip","queue"`},
@@ -81,8 +81,8 @@ func triggerCommands(t *testing.T, s *server) {
 		typed{command: "triggers create counted --signed", stdin: "a secret that callers sign with", prints: `\A${SERVER}/\S+\n\z`},
 		typed{command: "triggers create counted --signed", status: 1, tells: `standard input is empty`},
 		typed{command: "triggers create counted --map n=count", status: 1, tells: `^millrace: `},
-		typed{command: "triggers create counted --map n", status: 1, tells: `--map n: write name=/pointer`},
-		typed{command: "triggers create counted --map =/n", status: 1, tells: `--map =/n: write name=/pointer`},
+		typed{command: "triggers create counted --map n", status: 1, tells: `--map n: enter name=/pointer`},
+		typed{command: "triggers create counted --map =/n", status: 1, tells: `--map =/n: enter name=/pointer`},
 		typed{command: "triggers create counted --refresh", status: 1, tells: `^millrace: `}, // it follows no repository
 		typed{command: "triggers list counted --json", prints: "\"signed\": true\n\"n\": \"/count\""},
 	)
@@ -106,7 +106,7 @@ func budgetCommands(t *testing.T, s *server) {
 		typed{command: "budgets set tag:pilot 12.5 --alert 90 --month 2031-02", prints: "^the team +every +400 .* yes$\n^.*pilot +2031-02 +12.5 +0 +0 +12.5 +0 +no$"},
 		typed{command: "budgets set tag:pilot 1000 --month 2031-02", prints: "^the team\n^.*pilot +2031-02 +1,000 "}, // changed, not added
 		typed{command: "budgets --json", prints: "\"limit\": 1000\n\"hard\": true\n\"scope\": \"tag\""},
-		typed{command: "budgets remove tag:pilot", status: 1, tells: `there is no budget of tag:pilot$`}, // of every month
+		typed{command: "budgets remove tag:pilot", status: 1, tells: `there is no budget for tag:pilot$`}, // of every month
 		typed{command: "budgets rm tag:pilot --month 2031-02", prints: `(?s)\AOF[^\n]*\nthe team[^\n]*\n\z`},
 		typed{command: "budgets set everybody 5", status: 1, tells: `name the budget as team, user:ID or tag:NAME`},
 		typed{command: "budgets set team:red 5", status: 1, tells: `name the budget as`},
@@ -167,7 +167,7 @@ func webhookCommands(t *testing.T, s *server) {
 	p.kept["BROKEN"] = written(t, "broken.json", `{"text":`)
 	p.types(
 		typed{command: "webhooks", prints: `\AID +URL +EVENTS +ENABLED\n\z`},
-		typed{command: "webhooks create ${RECEIVER}/good --event run.failed --event run.completed", prints: `\Awh\S*_\S+\n\z`, tells: `\AMessages are signed with whsec_\S+\. It is shown this once\.\n\z`, keep: "GOOD"},
+		typed{command: "webhooks create ${RECEIVER}/good --event run.failed --event run.completed", prints: `\Awh\S*_\S+\n\z`, tells: `\AMessages are signed with whsec_\S+\. It is shown only once\.\n\z`, keep: "GOOD"},
 		typed{command: "webhooks create ${RECEIVER}/refusing --format slack --json", prints: "\"secret\": \"\\S+\"\n\"format\": \"slack\""},
 	)
 	p.kept["BAD"] = p.printed(`"id": "(whk_\w+)"`)
@@ -180,7 +180,7 @@ func webhookCommands(t *testing.T, s *server) {
 	)
 	p.kept["MESSAGE"] = p.printed(`"id": "(\w+)"`)
 	p.types(
-		typed{command: "webhooks resend ${GOOD} ${MESSAGE}", prints: `^${MESSAGE} is sent again$`},
+		typed{command: "webhooks resend ${GOOD} ${MESSAGE}", prints: `^sending ${MESSAGE} again$`},
 		typed{command: "webhooks resend ${BAD} ${MESSAGE}", status: 1, tells: `^millrace: `}, // another's
 		typed{command: "webhooks preview --format slack", prints: `\{.*text`},
 		typed{command: "webhooks preview --format custom --template ${TEMPLATE}", prints: `"text"`},
@@ -206,10 +206,10 @@ func connectionCommands(t *testing.T, s *server) {
 	p.types(
 		typed{command: "connections", prints: `\AID +NAME +TYPE +WHERE +LAST TEST\n\z`},
 		typed{command: "connections add 'Lab host' --type https --host ${HOST}", stdin: "a-token-of-theirs\n", prints: `\Aconn_[0-9a-f]+\n\z`, tells: `.*`, keep: "ID"},
-		typed{command: "connections add twin --type s3 --bucket lab --endpoint http://${HOST}", prints: `\Aconn_[0-9a-f]+\n\z`, tells: `^It is kept, and does not work yet: `},
+		typed{command: "connections add twin --type s3 --bucket lab --endpoint http://${HOST}", prints: `\Aconn_[0-9a-f]+\n\z`, tells: `^The connection was saved, but its test failed: `},
 		typed{command: "connections add twin --type s3 --bucket lab --endpoint http://${HOST} --json", prints: "\"ok\": false\n\"bucket\": \"lab\""},
 		typed{command: "connections ls", prints: "^${ID} +Lab host +https +${HOST} \n +twin +s3 +s3://lab/ "},
-		typed{command: "connections test twin", status: 1, tells: `2 connections are called "twin": use one of the ids conn_[0-9a-f]+, conn_[0-9a-f]+$`},
+		typed{command: "connections test twin", status: 1, tells: `2 connections are called "twin": use one of the IDs conn_[0-9a-f]+, conn_[0-9a-f]+$`},
 		typed{command: "connections test nobody", status: 1, tells: `the team has no connection "nobody": see millrace connections$`},
 		typed{command: "connections browse 'Lab host'", status: 1, tells: `^millrace: `}, // it has no list
 		typed{command: "connections add x --type https --host ${HOST}", status: 1, tells: `standard input is empty`},

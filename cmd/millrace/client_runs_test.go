@@ -34,7 +34,7 @@ func findingCommands(t *testing.T, s *server) {
 
 		typed{command: "runs favorite ${TWO}", prints: `^${TWO} is a favorite$`},
 		typed{command: "runs --favorite", prints: `(?s)\AID[^\n]*\n${TWO} [^\n]*\n\z`},
-		typed{command: "runs star ${TWO} --remove", prints: `^${TWO} is no favorite$`},
+		typed{command: "runs star ${TWO} --remove", prints: `^${TWO} is not a favorite$`},
 		typed{command: "runs --favorite", prints: ``},
 		typed{command: "runs favorite run_nothing", status: 1, tells: `^millrace: `},
 	)
@@ -46,9 +46,9 @@ func deletingCommands(t *testing.T, s *server) {
 	p.ran(counted, "ONE", "")
 	p.ran(counted, "TWO", "")
 	p.types(
-		typed{command: "runs cancel ${ONE}", prints: `^${ONE} had ended: completed$`},
-		typed{command: "runs cancel ${ONE} run_nothing ${TWO}", status: 1, prints: `\A${ONE} had ended: completed\n\z`, tells: `run.*see millrace runs list`},
-		typed{command: "runs delete ${ONE} run_nothing ${TWO}", status: 1, prints: `\A${ONE} is deleted\n\z`, tells: `run.*see millrace runs list`},
+		typed{command: "runs cancel ${ONE}", prints: `^${ONE} had already ended: completed$`},
+		typed{command: "runs cancel ${ONE} run_nothing ${TWO}", status: 1, prints: `\A${ONE} had already ended: completed\n\z`, tells: `run.*see millrace runs list`},
+		typed{command: "runs delete ${ONE} run_nothing ${TWO}", status: 1, prints: `\Adeleted ${ONE}\n\z`, tells: `run.*see millrace runs list`},
 		typed{command: "runs view ${ONE}", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs delete ${TWO} --json", prints: "\"id\": \"${TWO}\"\n\"deleted\": true"},
 		typed{command: "runs", prints: ``},
@@ -62,14 +62,14 @@ func crateCommands(t *testing.T, s *server) {
 	p.kept["TO"] = to
 	p.types(
 		typed{command: "runs crate ${RUN} --to ${TO}", prints: `\A${TO}\n\z`},
-		typed{command: "runs crate ${RUN} --to ${TO}", status: 1, tells: `is there already: --force replaces it`},
+		typed{command: "runs crate ${RUN} --to ${TO}", status: 1, tells: `already exists: replace it with --force`},
 		typed{command: "runs crate ${RUN} --to ${TO} --force --json", prints: `"file": "${TO}"`},
 		typed{command: "runs crate run_nothing --to ${TO}.2", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs crate ${RUN} --to ${TO}/below.zip", status: 1, tells: `below.zip`},
 		typed{command: "runs environment ${RUN} a", status: 1, tells: `^millrace: `},
 		typed{command: "runs environment ${RUN} a --lock --log", status: 1, tells: `can't be used together`},
 		typed{command: "runs kept ${RUN}", prints: ``},
-		typed{command: "runs kept ${RUN} a", status: 1, tells: `nothing is kept of this step: see millrace runs kept ${RUN}$`},
+		typed{command: "runs kept ${RUN} a", status: 1, tells: `no folder of this step is kept: see millrace runs kept ${RUN}$`},
 		typed{command: "runs retry ${RUN} --preview", prints: "^NODE +NAME +EXPECTED +WHY$\n^a "},
 		typed{command: "runs retry ${RUN} --only nothing", status: 1, tells: `nothing`},
 		typed{command: "runs compare ${RUN} ${RUN} --all", prints: "^output a.n n.txt +[0-9a-f]{12} +[0-9a-f]{12}$\n^1 outputs are the same, 0 differ, 0 are only in A, 0 only in B.$"},

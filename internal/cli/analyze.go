@@ -32,8 +32,8 @@ const (
 type analyzeCommand struct {
 	session.Flags `embed:""`
 	Paper         string `arg:"" help:"A DOI, such as 10.1038/s41586-020-2649-2, or a PDF."`
-	DOI           string `env:"-" name:"doi" help:"With a PDF: the paper's DOI."`
-	Title         string `env:"-" help:"With a PDF: its title."`
+	DOI           string `env:"-" name:"doi" help:"DOI of the PDF's paper."`
+	Title         string `env:"-" help:"Title of the PDF's paper."`
 	Save          string `env:"-" placeholder:"FILE" help:"Write the suggested workflow to this file, for millrace run or workflows apply."`
 }
 
@@ -73,12 +73,12 @@ func (c *analyzeCommand) Run(w screen.Console) error {
 func (c *analyzeCommand) keep(s *session.Session, suggestion *api.WorkflowSuggestion) error {
 	if c.Save == "" {
 		if suggestion != nil && !s.JSON {
-			s.Note("\nKeep the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
+			s.Note("\nSave the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
 		}
 		return nil
 	}
 	if suggestion == nil {
-		return errors.New("the analysis suggests no workflow: nothing was saved")
+		return errors.New("the analysis suggests no workflow; nothing was saved")
 	}
 	text, err := json.MarshalIndent(definitions.Exported{Name: suggestion.Name, Description: suggestion.Description, Definition: suggestion.Definition}, "", "  ")
 	if err != nil {
@@ -134,7 +134,7 @@ func analyzeDOI(s *session.Session, doi string) (api.Analysis, error) {
 	case errors.Is(err, runs.ErrDone):
 		return result, nil
 	case err == nil:
-		return result, errors.New("the server broke off; ask again, it goes on where it was")
+		return result, errors.New("the server closed the connection; run the same command again to continue")
 	default:
 		return result, err
 	}
@@ -223,7 +223,7 @@ func showAnalysis(s *session.Session, r api.AnalysisResult) {
 		s.Say("\nNote: %s", screen.Clean(note))
 	}
 	if f := r.WorkflowSuggestion; f != nil {
-		s.Say("\nSuggested workflow: %s (%.0f %% sure)", screen.Clean(f.Name), 100*f.Confidence)
+		s.Say("\nSuggested workflow: %s (%.0f %% confidence)", screen.Clean(f.Name), 100*f.Confidence)
 		definitions.Describe(s.Console, f.Definition)
 	}
 }

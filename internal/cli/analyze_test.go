@@ -55,12 +55,12 @@ func TestAPaperIsAnalyzedByItsDOI(t *testing.T) {
 		"failed":                          {frames(half, result(failedAnalysis)), "the analysis failed: The PDF has no text."},
 		"an error on the way":             {frames(half, `{"type":"error","error":"There is no free text of it.","code":"closed_access"}`), "There is no free text of it. (download the PDF and run millrace analyze paper.pdf)"},
 		"an error without words":          {frames(`{"type":"error"}`), "–"},
-		"broken off":                      {frames(half), "the server broke off; ask again, it goes on where it was"},
-		"nothing at all":                  {frames(), "the server broke off"},
+		"broken off":                      {frames(half), "the server closed the connection; run the same command again to continue"},
+		"nothing at all":                  {frames(), "the server closed the connection"},
 		"no JSON":                         {frames(`{"type":`), "unexpected end of JSON input"},
 		"a result that has none":          {frames(`{"type":"result","analysisId":"an_1","createdAt":"2026-03-02T09:15:00.000Z","status":"completed"}`), "the analysis failed: –"},
 		"refused":                         {status(429, "Retry-After", "7200"), "try again in 2h 00m"},
-		"an answer that is no Millrace's": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "does not answer like a Millrace server"},
+		"an answer that is no Millrace's": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "doesn't respond like a Millrace server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func TestAPaperIsAnalyzedByItsDOI(t *testing.T) {
 				}
 				return
 			}
-			for _, want := range []string{"title    On Reads\n", "year     2020\n", "A sum[2Jmary.\n", "  1. Trim\n     with fastp, cutadapt\n  2. Count\n", "Note: Read from the abstract.\n", "Suggested workflow: From a paper (80 % sure)\n", "trim  Trim reads\n"} {
+			for _, want := range []string{"title    On Reads\n", "year     2020\n", "A sum[2Jmary.\n", "  1. Trim\n     with fastp, cutadapt\n  2. Count\n", "Note: Read from the abstract.\n", "Suggested workflow: From a paper (80 % confidence)\n", "trim  Trim reads\n"} {
 				if !strings.Contains(d.Printed.String(), want) {
 					t.Errorf("no %q in %s", want, d.Printed)
 				}
@@ -96,7 +96,7 @@ func TestASuggestionIsSavedAsAFileThatCanBeRun(t *testing.T) {
 	}{
 		"saved":             {analyzed, "w.json", "", false},
 		"saved beside JSON": {analyzed, "j.json", "", true},
-		"none to save":      {without, "none.json", "the analysis suggests no workflow: nothing was saved", false},
+		"none to save":      {without, "none.json", "the analysis suggests no workflow; nothing was saved", false},
 		"no such folder":    {analyzed, "gone/w.json", "no such file or directory", false},
 		"nothing asked for": {analyzed, "", "", true},
 	} {

@@ -56,7 +56,7 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 		"a workflow of Git":         {"workflows create --git https://x/y.git --ref main --path p", "", "created wf_2 y[2J at commit 0123456\n\nIt cannot run yet:\n  nodes: there is none\n", "", `POST /api/workflows {"git":{"git":"https://x/y.git","path":"p","ref":"main"}}`},
 		"no workflow any more":      {"workflows delete wf_1 --yes", "", "deleted wf_1\n", "", "DELETE /api/workflows/wf_1"},
 		"without being sure":        {"workflows delete wf_1", "y\n", "", "cannot ask for confirmation here: use --yes", "no more"},
-		"no more from Git":          {"workflows detach wf_1 -y", "", "detached wf_1: it is edited here from now on\n", "", "POST /api/workflows/wf_1/detach"},
+		"no more from Git":          {"workflows detach wf_1 -y", "", "detached wf_1: it can be edited here now\n", "", "POST /api/workflows/wf_1/detach"},
 		"no more, unsure":           {"workflows detach wf_1", "y\n", "", "cannot ask for confirmation here: use --yes", "no more"},
 		"a webhook that is tried":   {"webhooks test wh_1", "", "failed, answered 500: no[2J\n", "", "POST /api/webhooks/wh_1/test"},
 		"a webhook of no format":    {"webhooks create https://x --format irc", "", "", "--format must be one of", "no more"},
@@ -67,7 +67,7 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 	})
 	d := clitest.New(t)
 	d.SignedIn(t, server.URL, line.Grant{Token: "oat_1"})
-	if code := d.Type(&Commands{}, "", "webhooks", "create", "https://x", "--event", "run.failed", "--event", "a,b"); code != 0 || d.Printed.String() != "wh_1\n" || d.Errors.String() != "Messages are signed with whsec_1. It is shown this once.\n" {
+	if code := d.Type(&Commands{}, "", "webhooks", "create", "https://x", "--event", "run.failed", "--event", "a,b"); code != 0 || d.Printed.String() != "wh_1\n" || d.Errors.String() != "Messages are signed with whsec_1. It is shown only once.\n" {
 		t.Errorf("a webhook: %d, printed %q, told %q", code, d.Printed, d.Errors)
 	}
 	if calls := server.Calls(); calls[0] != `POST /api/webhooks {"events":["run.failed","a,b"],"format":"standard","url":"https://x"}` {
@@ -107,7 +107,7 @@ func TestFilesAreFoundByTheirKeysOrNames(t *testing.T) {
 		"of no source":        {"files --source bucket", "", "", "--source must be one of", "no more"},
 		"deleted by its name": {"files rm a.txt", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/1","source":"upload"}`},
 		"deleted by its key":  {"files rm k/3", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/3","source":"output"}`},
-		"one of two":          {"files rm twin", "", "", `2 files are called "twin": name one by its key, see millrace files ls`, "no more"},
+		"one of two":          {"files rm twin", "", "", `2 files are called "twin": use the key, see millrace files ls`, "no more"},
 		"until one is not":    {"files rm a.txt nothing k/2", "", "deleted k/1\n", `the team has no file "nothing": see millrace files ls`, ""},
 	})
 	for name, tt := range map[string]struct{ file, there, tells string }{
@@ -116,7 +116,7 @@ func TestFilesAreFoundByTheirKeysOrNames(t *testing.T) {
 		"without a hash":     {"new", "new", ""},
 		"one of two":         {"twin", "", "2 files are called"},
 		"one that is none":   {"gone", "", "the team has no file"},
-		"one that leads out": {"k/4", "", `".." is no name for a file here`},
+		"one that leads out": {"k/4", "", `".." is not a valid file name here`},
 	} {
 		server, to := listing(t), t.TempDir()
 		d := clitest.New(t)

@@ -14,8 +14,8 @@ import (
 )
 
 type budgetsCommand struct {
-	List   budgetsList   `cmd:"" default:"withargs" aliases:"ls" help:"List budgets with what is spent of them."`
-	Set    budgetsSet    `cmd:"" help:"Set a budget, or change it."`
+	List   budgetsList   `cmd:"" default:"withargs" aliases:"ls" help:"List budgets and what is spent."`
+	Set    budgetsSet    `cmd:"" help:"Create or change a budget."`
 	Remove budgetsRemove `cmd:"" aliases:"rm" help:"Remove a budget."`
 }
 
@@ -69,7 +69,7 @@ func budgetName(b api.Budget) string {
 type oneBudget struct {
 	session.Flags `embed:""`
 	Of            string `arg:"" help:"team, user:ID or tag:NAME."`
-	Month         string `env:"-" placeholder:"YYYY-MM" help:"The only month it is for. Default: every month."`
+	Month         string `env:"-" placeholder:"YYYY-MM" help:"One month only. Default: every month."`
 }
 
 // key is the scope and the subject that the argument names.
@@ -112,9 +112,9 @@ func orEmpty(text *string) string {
 
 type budgetsSet struct {
 	oneBudget
-	Limit float64 `arg:"" help:"Credits in a month."`
-	Hard  bool    `env:"-" help:"Interrupt runs and refuse new ones when it is spent."`
-	Alert []int   `env:"-" placeholder:"PERCENT" help:"Tell owners and admins at this percent; may be given again. Default: 50, 80 and 100."`
+	Limit float64 `arg:"" help:"Credits per month."`
+	Hard  bool    `env:"-" help:"Interrupt runs and refuse new ones when the budget is spent."`
+	Alert []int   `env:"-" placeholder:"PERCENT" help:"Notify owners and admins at this percentage; repeatable. Default: 50, 80 and 100."`
 }
 
 // Run changes the one budget and leaves the others.
@@ -154,7 +154,7 @@ func (c *budgetsRemove) Run(w screen.Console) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("there is no budget of %s", c.Of)
+		return fmt.Errorf("there is no budget for %s", c.Of)
 	}
 	return putBudgets(s, list)
 }
@@ -169,9 +169,9 @@ func putBudgets(s *session.Session, list []api.NewBudget) error {
 
 type usageCommand struct {
 	session.Flags `embed:""`
-	By            []string `env:"-" default:"workflow" enum:"tag,workflow,user" help:"What to sum up by: ${enum}."`
+	By            []string `env:"-" default:"workflow" enum:"tag,workflow,user" help:"Group by ${enum}."`
 	Days          int      `env:"-" default:"30" help:"7, 30, 90 or 180."`
-	CSV           bool     `env:"-" name:"csv" help:"Write each day of each group as CSV."`
+	CSV           bool     `env:"-" name:"csv" help:"Print daily costs of each group as CSV."`
 }
 
 // Run shows the costliest first.

@@ -209,7 +209,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	}
 	f.end()
 	d.Clock = d.Clock.Add(2 * time.Hour)
-	if err := (&whoamiCommand{}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
+	if err := (&whoamiCommand{}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "session has expired: run millrace login") {
 		t.Errorf("got %v", err)
 	}
 }

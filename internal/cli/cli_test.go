@@ -73,7 +73,7 @@ func TestEverythingSaysWhatToDoNext(t *testing.T) {
 		}, "", "is the server running?"},
 		"another website": {func(t *testing.T) string {
 			return clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "<html>") })
-		}, "", "does not answer like a Millrace server"},
+		}, "", "doesn't respond like a Millrace server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,11 +146,11 @@ func TestAnyCallOfTheAPI(t *testing.T) {
 		"fields":               {[]string{"POST", "x", "-f", "a=1", "-f", "b=x y", "-t", "c=1", "-f", "d={\"e\":[]}", "-f", "f=="}, "", `POST /api/x||application/json|{"a":1,"b":"x y","c":"1","d":{"e":[]},"f":"="}|`, ""},
 		"a field, twice":       {[]string{"POST", "x", "-f", "a=1", "-t", "a=2"}, "", `POST /api/x||application/json|{"a":"2"}|`, ""},
 		"a body from a pipe":   {[]string{"PUT", "x", "--input", "-", "-H", "Content-Type: text/csv", "-H", "X-Note:a:b"}, "a,b\n", "PUT /api/x||text/csv|a,b\n|a:b", ""},
-		"a field of no name":   {[]string{"POST", "x", "-f", "a"}, "", "", "a: write name=value"},
-		"a header of no name":  {[]string{"GET", "x", "-H", "a"}, "", "", "-H a: write name:value"},
-		"another server":       {[]string{"GET", "https://evil.example/api/me"}, "", "", "is no path on the server, such as /api/me"},
-		"a control character":  {[]string{"GET", "a\nb"}, "", "", "is no path on the server"},
-		"what is refused":      {[]string{"GET", "refused"}, "", "GET /api/refused||||", "the server answered 418"},
+		"a field of no name":   {[]string{"POST", "x", "-f", "a"}, "", "", "a: enter name=value"},
+		"a header of no name":  {[]string{"GET", "x", "-H", "a"}, "", "", "-H a: enter name:value"},
+		"another server":       {[]string{"GET", "https://evil.example/api/me"}, "", "", "is not a path on the server such as /api/me"},
+		"a control character":  {[]string{"GET", "a\nb"}, "", "", "is not a path on the server"},
+		"what is refused":      {[]string{"GET", "refused"}, "", "GET /api/refused||||", "the server responded with 418"},
 	} {
 		d := clitest.New(t)
 		d.SignedIn(t, server, line.Grant{Token: "oat_1"})

@@ -69,8 +69,8 @@ func TestABudgetIsChangedBesideTheOthers(t *testing.T) {
 		"of somebody":               {"budgets set user:user_1 0", "", listed, "", put + `{"budgets":[` + kept + "," + keptM + "," + keptP + `,{"hard":false,"limit":0,"scope":"user","subject":"user_1"}]}`},
 		"no more of a tag":          {"budgets remove tag:pilot:1", "", listed, "", put + `{"budgets":[` + kept + "," + keptM + `]}`},
 		"no more of a month":        {"budgets rm team --month 2026-03", "", listed, "", put + `{"budgets":[` + kept + "," + keptP + `]}`},
-		"no more of none":           {"budgets rm tag:pilot", "", "", "there is no budget of tag:pilot", "no more"},
-		"no more of no month":       {"budgets rm tag:pilot:1 --month 2026-04", "", "", "there is no budget of tag:pilot:1", "no more"},
+		"no more of none":           {"budgets rm tag:pilot", "", "", "there is no budget for tag:pilot", "no more"},
+		"no more of no month":       {"budgets rm tag:pilot:1 --month 2026-04", "", "", "there is no budget for tag:pilot:1", "no more"},
 		"of a team that is named":   {"budgets set team:red 5", "", "", "name the budget as team, user:ID or tag:NAME", "no more"},
 		"of nobody":                 {"budgets set user: 5", "", "", "name the budget as team, user:ID or tag:NAME", "no more"},
 		"of a tag without its name": {"budgets rm tag", "", "", "name the budget as team, user:ID or tag:NAME", "no more"},
@@ -136,7 +136,7 @@ func TestWorkflowsOfAFolder(t *testing.T) {
 	check(t, server, map[string]typed{
 		"moved":             {"workflows move a --to RNA", "", "a is in RNA\n", "", `PUT /api/workflows/wf_1 {"folder":"RNA"}`},
 		"out of all":        {"workflows move wf_1 --to ''", "", "a is in RNA\n", "", `PUT /api/workflows/wf_1 {"folder":""}`},
-		"of a name of two":  {"workflows move b --to RNA", "", "", `2 workflows are called "b": name one by its id (wf_2, wf_5)`, "no more"},
+		"of a name of two":  {"workflows move b --to RNA", "", "", `2 workflows are called "b": use the ID (wf_2, wf_5)`, "no more"},
 		"to nowhere":        {"workflows move a", "", "", "missing flags: --to=FOLDER", "no more"},
 		"until one is not":  {"workflows move a nothing --to RNA", "", "a is in RNA\n", `the team has no workflow "nothing"`, ""},
 		"marked, all known": {"workflows favorite a nothing", "", "", `the team has no workflow "nothing"`, "no more"},
@@ -165,16 +165,16 @@ func TestSchedulesAndTriggersAreMadeAsTheyWereTyped(t *testing.T) {
 		"a schedule":                    {"schedules create wf_1 @daily -p n=3 --catch-up --overlap queue --time-zone Europe/Berlin", "", "sch_1\n", "", schedule + `{"catchUp":true,"cron":"@daily","overlap":"queue","parameters":{"n":3},"timeZone":"Europe/Berlin"}`},
 		"one that copies":               {"schedules create wf_1 @daily --connection Lab --output-to s3://lab/{runId}/", "", "sch_1\n", "", schedule + `{"catchUp":false,"cron":"@daily","outputTo":{"connection":"conn_1","url":"s3://lab/{runId}/"},"overlap":"skip","timeZone":"UTC"}`},
 		"one that copies otherwise":     {"schedules create wf_1 @daily --connection Lab --output-connection conn_9 --output-to s3://lab/", "", "sch_1\n", "", schedule + `{"catchUp":false,"cron":"@daily","outputTo":{"connection":"conn_9","url":"s3://lab/"},"overlap":"skip","timeZone":"UTC"}`},
-		"one that copies by nothing":    {"schedules create wf_1 @daily --output-to s3://lab/" + input, "", "", "--output-to needs the connection that may write there", "no more"},
-		"one that copies by two":        {"schedules create wf_1 @daily --output-connection Twin --output-to s3://lab/" + input, "", "", `2 connections are called "Twin": use one of the ids conn_2, conn_3`, "no more"},
-		"of no number":                  {"schedules create wf_1 @daily -p n=three" + input, "", "", `-p n: "three" is no integer`, "no more"},
+		"one that copies by nothing":    {"schedules create wf_1 @daily --output-to s3://lab/" + input, "", "", "--output-to needs a connection that can write to it", "no more"},
+		"one that copies by two":        {"schedules create wf_1 @daily --output-connection Twin --output-to s3://lab/" + input, "", "", `2 connections are called "Twin": use one of the IDs conn_2, conn_3`, "no more"},
+		"of no number":                  {"schedules create wf_1 @daily -p n=three" + input, "", "", `-p n: "three" is not a valid integer`, "no more"},
 		"of no overlap":                 {"schedules create wf_1 @daily --overlap both", "", "", `--overlap must be one of "skip","queue"`, "no more"},
 		"a trigger":                     {"triggers create wf_1 --map n=/a/0 --map m=", "", "https://x/t/secret\n", "", trigger + `{"map":{"m":"","n":"/a/0"}}`},
 		"one that refreshes":            {"triggers create wf_1 --refresh", "", "https://x/t/secret\n", "", trigger + `{"action":"refresh"}`},
 		"one that is signed":            {"triggers create wf_1 --signed", "two\nlines\n", "https://x/t/secret\n", "", trigger + `{"secret":"two\nlines"}`},
 		"one that is signed by nothing": {"triggers create wf_1 --signed" + input, "", "", "standard input is empty", "no more"},
-		"one that maps nothing":         {"triggers create wf_1 --map =/a", "", "", "--map =/a: write name=/pointer", "no more"},
-		"one that maps to nothing":      {"triggers create wf_1 --map n", "", "", "--map n: write name=/pointer", "no more"},
+		"one that maps nothing":         {"triggers create wf_1 --map =/a", "", "", "--map =/a: enter name=/pointer", "no more"},
+		"one that maps to nothing":      {"triggers create wf_1 --map n", "", "", "--map n: enter name=/pointer", "no more"},
 	})
 }
 
@@ -212,11 +212,11 @@ func TestHowLongCreditsLast(t *testing.T) {
 		"GET /api/workflows": clitest.Data(`[]`),
 	})
 	check(t, server, map[string]typed{
-		"of a size":        {"estimate --compute 512x4096", "", "size         512x4096\nallowed      no\nreason       The plan[2J has no such size.\nprice        0 credits an hour\na minute     0 credits\naffordable   unlimited\ntypical run  1m 30s (9 of 10 within 1h 00m), under 0.0001 credits\nplan         free\n", "", ""},
-		"of no size":       {"estimate --compute large", "", "", "--compute large: write vCPUs x GB, such as 4x16", "no more"},
-		"of two sizes":     {"estimate --compute 4x16 --gpu", "", "", "exclude each other", "no more"},
+		"of a size":        {"estimate --compute 512x4096", "", "size         512x4096\nallowed      no\nreason       The plan[2J has no such size.\nprice        0 credits/hour\na minute     0 credits\naffordable   unlimited\ntypical run  1m 30s (9 of 10 within 1h 00m), under 0.0001 credits\nplan         free\n", "", ""},
+		"of no size":       {"estimate --compute large", "", "", "--compute large: enter vCPUs x GB, such as 4x16", "no more"},
+		"of two sizes":     {"estimate --compute 4x16 --gpu", "", "", "can't be combined", "no more"},
 		"of no workflow":   {"estimate nothing", "", "", `the team has no workflow "nothing"`, "no more"},
-		"of half a size":   {"estimate --compute 4x", "", "", "write vCPUs x GB", "no more"},
-		"of more than two": {"estimate --compute 4x16x2", "", "", "write vCPUs x GB", "no more"},
+		"of half a size":   {"estimate --compute 4x", "", "", "enter vCPUs x GB", "no more"},
+		"of more than two": {"estimate --compute 4x16x2", "", "", "enter vCPUs x GB", "no more"},
 	})
 }

@@ -8,9 +8,9 @@ import (
 
 type connectionsCommand struct {
 	List   connectionsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's connections, without their credentials."`
-	Add    connectionsAdd    `cmd:"" help:"Connect to a bucket, an HTTPS host or a Git host; the secret is read from standard input."`
-	Test   connectionsTest   `cmd:"" help:"Ask the other side whether it lets us in."`
-	Browse connectionsBrowse `cmd:"" help:"List what lies in a bucket."`
+	Add    connectionsAdd    `cmd:"" help:"Create a connection to a bucket, an HTTPS host or a Git host. The secret is read from standard input."`
+	Test   connectionsTest   `cmd:"" help:"Test a connection."`
+	Browse connectionsBrowse `cmd:"" help:"List the objects in a bucket."`
 	Delete connectionsDelete `cmd:"" aliases:"rm" help:"Delete a connection and its credentials."`
 }
 
@@ -41,7 +41,7 @@ func (c *connectionsAdd) Run(w screen.Console) error {
 }
 
 type connectionArg struct {
-	Connection string `arg:"" help:"Id or name of the connection."`
+	Connection string `arg:"" help:"ID or name of the connection."`
 }
 
 type connectionsTest struct {
@@ -56,7 +56,7 @@ func (c *connectionsTest) Run(w screen.Console) error {
 type connectionsBrowse struct {
 	session.Flags `embed:""`
 	connectionArg `embed:""`
-	Prefix        string `arg:"" optional:"" help:"Where to look; the connection's own folder unless told."`
+	Prefix        string `arg:"" optional:"" help:"Folder to list. Default: the connection's folder."`
 }
 
 func (c *connectionsBrowse) Run(w screen.Console) error {

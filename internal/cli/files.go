@@ -44,7 +44,7 @@ func (c *filesList) Run(w screen.Console) error {
 	}
 	return s.Emit(list, func() {
 		if len(list) == 0 {
-			s.Note("No files: upload some with millrace files upload <file>")
+			s.Note("No files. Upload some with millrace files upload <file>")
 			return
 		}
 		rows := [][]string{{"NAME", "SOURCE", "SIZE", "CREATED", "KEY"}}
@@ -58,7 +58,7 @@ func (c *filesList) Run(w screen.Console) error {
 type filesUpload struct {
 	session.Flags `embed:""`
 	File          []string `arg:"" type:"existingfile" help:"Local files."`
-	ContentType   string   `env:"-" placeholder:"TYPE" help:"Media type. Default: by the file's ending."`
+	ContentType   string   `env:"-" placeholder:"TYPE" help:"Media type. Default: by the file name's extension."`
 }
 
 // Run prints the key of each file once its hash was compared.
@@ -78,9 +78,9 @@ func (c *filesUpload) Run(w screen.Console) error {
 
 type filesDownload struct {
 	session.Flags `embed:""`
-	File          string `arg:"" help:"Key, or name where only one file has it."`
+	File          string `arg:"" help:"Key, or name if only one file has it."`
 	To            string `env:"-" default:"." help:"Folder to write to."`
-	Force         bool   `env:"-" help:"Replace a file that is there and differs."`
+	Force         bool   `env:"-" help:"Replace an existing file that differs."`
 }
 
 // Run writes the file under its own name.
@@ -120,7 +120,7 @@ func (c *filesDownload) Run(w screen.Console) error {
 
 type filesRemove struct {
 	session.Flags `embed:""`
-	File          []string `arg:"" help:"Keys, or names where only one file has it."`
+	File          []string `arg:"" help:"Keys, or names if only one file has each."`
 }
 
 // Run deletes one after the other and says which.

@@ -11,9 +11,9 @@ import (
 
 type inviteCommand struct {
 	Member inviteMember `cmd:"" help:"Invite someone to the team by email."`
-	Link   inviteLink   `cmd:"" help:"Create a link that opens one workflow to anyone who has it."`
-	List   inviteList   `cmd:"" aliases:"ls" help:"List a workflow's links."`
-	Revoke inviteRevoke `cmd:"" help:"Revoke a link."`
+	Link   inviteLink   `cmd:"" help:"Create a share link: anyone with it can open the workflow."`
+	List   inviteList   `cmd:"" aliases:"ls" help:"List a workflow's share links."`
+	Revoke inviteRevoke `cmd:"" help:"Revoke a share link."`
 }
 
 type inviteMember struct {
@@ -45,13 +45,13 @@ func (c *inviteMember) Run(w screen.Console) error {
 
 type inviteLink struct {
 	session.Flags `embed:""`
-	Workflow      string   `arg:"" help:"Id or name of the workflow."`
-	Role          string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer reads; editor edits and runs it, at your team's expense."`
-	Hours         *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
-	Uses          *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
-	MaxCredits    *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
-	Results       bool     `env:"-" name:"allow-results" help:"Give editors a link to the results of each run they start."`
-	Secrets       bool     `env:"-" name:"allow-secrets" help:"Let editors change and run steps that use the team's secrets. They can then read them."`
+	Workflow      string   `arg:"" help:"ID or name of the workflow."`
+	Role          string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer: view only; editor: edit and run, paid for by your team."`
+	Hours         *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: 168 (7 days)."`
+	Uses          *int     `env:"-" help:"Guest limit, 1 to 1000. Default: unlimited."`
+	MaxCredits    *float64 `env:"-" placeholder:"CREDITS" help:"Spending limit for all its guests together. Default: unlimited."`
+	Results       bool     `env:"-" name:"allow-results" help:"Give guests a link to the results of each run they start."`
+	Secrets       bool     `env:"-" name:"allow-secrets" help:"Allow guests to use team secrets (they could read them)."`
 }
 
 // Run prints the link; it is shown this once.
@@ -79,7 +79,7 @@ func (c *inviteLink) Run(w screen.Console) error {
 
 type inviteList struct {
 	session.Flags `embed:""`
-	Workflow      string `arg:"" help:"Id or name of the workflow."`
+	Workflow      string `arg:"" help:"ID or name of the workflow."`
 }
 
 // Run lists ended ones, too.
@@ -112,7 +112,7 @@ func (c *inviteList) Run(w screen.Console) error {
 
 type inviteRevoke struct {
 	session.Flags `embed:""`
-	ID            string `arg:"" help:"Id of the link, from invite list."`
+	ID            string `arg:"" help:"ID of the link, from invite list."`
 }
 
 // Run works at once, for guests who are there, too.

@@ -17,12 +17,12 @@ import (
 
 type loginCommand struct {
 	Address    string `arg:"" optional:"" help:"The server's address, such as https://millrace.example.org."`
-	Server     string `placeholder:"URL" help:"The same. Default: where you signed in last, else http://127.0.0.1:8080."`
+	Server     string `placeholder:"URL" help:"The same as the argument. Default: the server you last signed in to, or http://127.0.0.1:8080."`
 	Device     bool   `env:"-" xor:"way" help:"Show a code to enter on another device, for machines without a browser."`
 	TokenStdin bool   `env:"-" xor:"way" help:"Read a token from standard input."`
-	Email      string `env:"-" xor:"way" placeholder:"ADDRESS" help:"Sign in with this email address and a password, which is asked for or read from standard input."`
-	Code       string `env:"-" help:"With --email: code of your second factor."`
-	SignUp     bool   `env:"-" help:"With --email: make the account first."`
+	Email      string `env:"-" xor:"way" placeholder:"ADDRESS" help:"Sign in with this email address and a password, entered at a prompt or read from standard input."`
+	Code       string `env:"-" help:"With --email: code from your authenticator app."`
+	SignUp     bool   `env:"-" help:"With --email: create the account first."`
 	Name       string `env:"-" help:"With --sign-up: your name."`
 }
 
@@ -41,7 +41,7 @@ func (c *loginCommand) Run(w screen.Console) error {
 		return err
 	}
 	if u, err := url.Parse(server); err == nil && u.Scheme == "http" && !line.Loopback(u.Hostname()) {
-		w.Note("Careful: %s is not encrypted; whoever listens sees your password.", server)
+		w.Note("Warning: the connection to %s is not encrypted; others on the network can read your password.", server)
 	}
 	g, err := c.ask(s)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *loginCommand) byPassword(s *session.Session) (line.Grant, error) {
 		return line.Grant{}, err
 	}
 	if c.SignUp && s.Interactive() { // what nobody sees is easily mistyped
-		if again, err := s.Secret("Password again: "); err != nil || again != password {
-			return line.Grant{}, cmp.Or(err, errors.New("the two passwords differ"))
+		if again, err := s.Secret("Repeat password: "); err != nil || again != password {
+			return line.Grant{}, cmp.Or(err, errors.New("the passwords don't match"))
 		}
 	}
 	if c.SignUp {
@@ -118,7 +118,7 @@ func (c *loginCommand) byPassword(s *session.Session) (line.Grant, error) {
 	}
 	r, err := s.API.SignInWithResponse(s.Ctx, in)
 	if e, refused := errors.AsType[*client.Error](err); refused && e.Code == "second_factor_required" && in.Code == nil && s.Interactive() {
-		code, askErr := s.Secret("Code of your second factor: ")
+		code, askErr := s.Secret("Code from your authenticator app: ")
 		if askErr != nil {
 			return line.Grant{}, askErr
 		}
@@ -138,11 +138,11 @@ func signedIn(in api.SignedIn, resp *http.Response) (line.Grant, error) {
 			return line.Grant{Token: in.Token, Expires: in.ExpiresAt.Time, Cookie: c.Name + "=" + c.Value}, nil
 		}
 	}
-	return line.Grant{}, errors.New("the server gave no session")
+	return line.Grant{}, errors.New("the server sent no session")
 }
 
 type logoutCommand struct {
-	Server string `placeholder:"URL" help:"The server. Default: where you signed in last."`
+	Server string `placeholder:"URL" help:"The server. Default: the one you last signed in to."`
 }
 
 // Run ends the sign-in at the server, then forgets it here: a token that
@@ -170,7 +170,7 @@ func (c *logoutCommand) Run(w screen.Console) error {
 		return err
 	}
 	if ended != nil {
-		return fmt.Errorf("the credentials are forgotten here, but %s could not be told (%w): end the session under your account there", server, ended)
+		return fmt.Errorf("the credentials were deleted here, but %s couldn't be reached (%w): sign out the session on your account page there", server, ended)
 	}
 	w.Tell("Signed out of %s.", server)
 	return nil

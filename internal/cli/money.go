@@ -16,7 +16,7 @@ import (
 type estimateCommand struct {
 	session.Flags            `embed:""`
 	definitions.ComputeFlags `embed:""`
-	Workflow                 string `arg:"" optional:"" help:"Id or name of a workflow: says what its runs took, too."`
+	Workflow                 string `arg:"" optional:"" help:"ID or name of a workflow: also show what its runs typically cost."`
 }
 
 // Run asks for the price; a size the plan does not allow is an answer, too.
@@ -55,7 +55,7 @@ func (c *estimateCommand) Run(w screen.Console) error {
 		}
 		s.Facts(
 			"size", runs.ComputeText(e.Compute), "allowed", allowed, "reason", reason,
-			"price", screen.Amount(e.CreditsPerHour)+" credits an hour", "a minute", screen.Amount(60*e.CreditPerSecond)+" credits",
+			"price", screen.Amount(e.CreditsPerHour)+" credits/hour", "a minute", screen.Amount(60*e.CreditPerSecond)+" credits",
 			"affordable", affordable(e.AffordableSeconds), "typical run", typical, "plan", e.Plan,
 		)
 	})
@@ -93,10 +93,10 @@ func (c *creditsCommand) Run(w screen.Console) error {
 		}
 		held, topUp := "", ""
 		if b.HeldCredits > 0 {
-			held = screen.Amount(b.HeldCredits) + " by running runs"
+			held = screen.Amount(b.HeldCredits) + " held by active runs"
 		}
 		if b.TopUpCredits > 0 {
-			topUp = screen.Amount(b.TopUpCredits) + " bought, which do not expire"
+			topUp = screen.Amount(b.TopUpCredits) + " top-up credits, which don't expire"
 		}
 		s.Facts(
 			"remaining", screen.Amount(b.Remaining)+" credits", "this month", fmt.Sprintf("%s of %s used (%.0f %%)", screen.Amount(b.UsedCredits), screen.Amount(b.MonthlyCredits), b.PercentUsed),

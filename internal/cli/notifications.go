@@ -8,7 +8,7 @@ import (
 
 type notificationsCommand struct {
 	session.Flags `embed:""`
-	All           bool `env:"-" help:"Show those that were read, too."`
+	All           bool `env:"-" help:"Also show read notifications."`
 	Read          bool `env:"-" help:"Mark all as read."`
 }
 

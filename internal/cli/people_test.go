@@ -59,7 +59,7 @@ func TestSigningInWithAPassword(t *testing.T) {
 		"with the password":              {house{cookie: session}, "--email ada@example.org", "horse\n", "", "", ""},
 		"with another":                   {house{cookie: session}, "--email ada@example.org", "mule\n", "", "wrong email address or password", "millrace login"},
 		"with none":                      {house{cookie: session}, "--email ada@example.org", "", "", "standard input is empty", ""},
-		"at a server that keeps nothing": {house{cookie: "another"}, "--email ada@example.org", "horse", "", "the server gave no session", ""},
+		"at a server that keeps nothing": {house{cookie: "another"}, "--email ada@example.org", "horse", "", "the server sent no session", ""},
 		"without the second factor":      {house{cookie: session, factor: true}, "--email ada@example.org", "horse", "", "a second factor is needed", "millrace login"},
 		"with the second factor":         {house{cookie: session, factor: true}, "--email ada@example.org --code 123456", "horse", "", "", ""},
 		"with another second factor":     {house{cookie: session, factor: true}, "--email ada@example.org --code 654321", "horse", "", "wrong code", ""},
@@ -69,7 +69,7 @@ func TestSigningInWithAPassword(t *testing.T) {
 		"with a token":                   {house{}, "--token-stdin", "jwt_1\n", "", "", ""},
 		"with a token of elsewhere":      {house{}, "--token-stdin", "jwt_2\n", "", "no", "millrace login"},
 		"in two ways":                    {house{}, "--token-stdin --email ada@example.org", "horse", "", "can't be used together", ""},
-		"at no address":                  {house{}, "--token-stdin --server=ftp://x", "jwt_1", "", "is no address of a server", ""},
+		"at no address":                  {house{}, "--token-stdin --server=ftp://x", "jwt_1", "", "is not a server address", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,9 +143,9 @@ func TestSigningOutForgetsInAnyCase(t *testing.T) {
 		"where one is":                   {working, "", 0, "Signed out of " + working + ".", 1},
 		"of another":                     {working, "--server https://other.example", 0, "Signed out of https://other.example.", 1},
 		"where nobody is":                {working, "--server https://nobody.example", 0, "You were not signed in to https://nobody.example.", 2},
-		"of a server that is broken":     {broken, "", 1, "the credentials are forgotten here, but " + broken + " could not be told", 1},
-		"of a server that is not there":  {"http://127.0.0.1:1", "", 1, "end the session under your account there", 1},
-		"of something that is no server": {working, "--server ftp://x", 1, "is no address of a server", 2},
+		"of a server that is broken":     {broken, "", 1, "the credentials were deleted here, but " + broken + " couldn't be reached", 1},
+		"of a server that is not there":  {"http://127.0.0.1:1", "", 1, "sign out the session on your account page there", 1},
+		"of something that is no server": {working, "--server ftp://x", 1, "is not a server address", 2},
 	} {
 		d := clitest.New(t)
 		d.SignedIn(t, "https://other.example", line.Grant{Token: "handed in"})
@@ -177,11 +177,11 @@ func TestTheTeamThatCommandsActIn(t *testing.T) {
 		left   string
 	}{
 		"all of them":             {"teams", "", "team_1", "   NAME  ID      ROLE   PLAN\n*  Red   team_1  owner  free\n   Blue  team_2  owner  free\n   Twin  team_3  owner  free\n   twin  team_4  owner  free\n", "", 0, "team_1"},
-		"by its name":             {"teams use red", "", "", "", "Acting in team Red (team_1).", 0, "team_1"},
-		"by its id":               {"teams use team_2", "", "team_gone", "", "Acting in team Blue (team_2).", 0, "team_2"},
-		"by the name of two":      {"teams use Twin", "", "team_1", "", `2 of your teams are called "Twin": name one by its id`, 1, "team_1"},
+		"by its name":             {"teams use red", "", "", "", "Using team Red (team_1).", 0, "team_1"},
+		"by its id":               {"teams use team_2", "", "team_gone", "", "Using team Blue (team_2).", 0, "team_2"},
+		"by the name of two":      {"teams use Twin", "", "team_1", "", `2 of your teams are called "Twin": use the ID`, 1, "team_1"},
 		"by no name":              {"teams use Green", "", "team_1", "", `you have no team "Green": see millrace teams`, 1, "team_1"},
-		"with somebody's token":   {"teams use red", "oat_9", "team_2", "", "MILLRACE_TOKEN is in use: name the team with --team or MILLRACE_TEAM", 1, "team_2"},
+		"with somebody's token":   {"teams use red", "oat_9", "team_2", "", "MILLRACE_TOKEN is set: choose the team with --team or MILLRACE_TEAM", 1, "team_2"},
 		"for a call, by its name": {"whoami --team blue\u202e --json", "", "team_1", "\"id\": \"user_1\"", "", 0, "team_1"},
 	} {
 		d := clitest.New(t)

@@ -17,12 +17,12 @@ import (
 type rawCommand struct {
 	session.Flags `embed:""`
 	Method        string   `arg:"" help:"GET, POST, PUT, PATCH or DELETE."`
-	Path          string   `arg:"" help:"Path, such as /api/me; without a leading slash it is below /api/."`
-	Field         []string `short:"f" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body: JSON where it reads as such, else text."`
-	Text          []string `short:"t" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, always text."`
+	Path          string   `arg:"" help:"Path, such as /api/me. A path without a leading slash is relative to /api/."`
+	Field         []string `short:"f" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, as JSON if it's valid JSON, otherwise as text."`
+	Text          []string `short:"t" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, always as text."`
 	Input         string   `env:"-" placeholder:"FILE" help:"Send this file as the body; - is standard input."`
 	Header        []string `short:"H" env:"-" sep:"none" placeholder:"NAME:VALUE" help:"Header to send."`
-	Include       bool     `short:"I" env:"-" help:"Print the status and headers, too."`
+	Include       bool     `short:"I" env:"-" help:"Also print the status and headers."`
 }
 
 // Run prints the answer as it is, and fails when the server refused.
@@ -49,7 +49,7 @@ func (c *rawCommand) Run(w screen.Console) error {
 		return err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("the server answered %s", resp.Status)
+		return fmt.Errorf("the server responded with %s", resp.Status)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (c *rawCommand) request(s *session.Session) (*http.Request, error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
-			return nil, fmt.Errorf("-H %s: write name:value", h)
+			return nil, fmt.Errorf("-H %s: enter name:value", h)
 		}
 		r.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
@@ -90,7 +90,7 @@ func apiURL(server, path string) (string, error) {
 	path = strings.NewReplacer(" ", "%20", "#", "%23").Replace(path)
 	u, err := url.Parse(server + path)
 	if err != nil || u.Scheme+"://"+u.Host != server || strings.HasPrefix(path, "/api/http") {
-		return "", fmt.Errorf("%q is no path on the server, such as /api/me", path)
+		return "", fmt.Errorf("%q is not a path on the server such as /api/me", path)
 	}
 	return u.String(), nil
 }
@@ -98,7 +98,7 @@ func apiURL(server, path string) (string, error) {
 func (c *rawCommand) body(s *session.Session) ([]byte, error) {
 	if c.Input != "" {
 		if len(c.Field)+len(c.Text) > 0 {
-			return nil, fmt.Errorf("--input and fields exclude each other")
+			return nil, fmt.Errorf("--input and fields can't be combined")
 		}
 		return definitions.ReadSmall(s.Console, c.Input, maxPDF)
 	}
@@ -109,7 +109,7 @@ func (c *rawCommand) body(s *session.Session) ([]byte, error) {
 	for i, f := range append(c.Field, c.Text...) {
 		name, value, ok := strings.Cut(f, "=")
 		if !ok {
-			return nil, fmt.Errorf("%s: write name=value", f)
+			return nil, fmt.Errorf("%s: enter name=value", f)
 		}
 		typed := definitions.Schema{}
 		if i >= len(c.Field) {

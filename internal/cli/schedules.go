@@ -11,16 +11,16 @@ import (
 )
 
 type schedulesCommand struct {
-	List   schedulesList   `cmd:"" default:"withargs" aliases:"ls" help:"List the schedules of a workflow, with their next times."`
-	Create schedulesCreate `cmd:"" help:"Start runs of a workflow at the times of five cron fields."`
-	Pause  schedulesPause  `cmd:"" help:"Start no runs until it is resumed."`
-	Resume schedulesResume `cmd:"" help:"Start runs again."`
+	List   schedulesList   `cmd:"" default:"withargs" aliases:"ls" help:"List a workflow's schedules with their next runs."`
+	Create schedulesCreate `cmd:"" help:"Create a schedule from a cron expression."`
+	Pause  schedulesPause  `cmd:"" help:"Pause a schedule."`
+	Resume schedulesResume `cmd:"" help:"Resume a schedule."`
 	Delete schedulesDelete `cmd:"" aliases:"rm" help:"Delete a schedule."`
 }
 
 type schedulesList struct {
 	session.Flags `embed:""`
-	Workflow      string `arg:"" help:"Id or name of the workflow."`
+	Workflow      string `arg:"" help:"ID or name of the workflow."`
 }
 
 // Run lists when what is due.
@@ -77,16 +77,16 @@ func lastOf(x api.Schedule) string {
 type schedulesCreate struct {
 	session.Flags            `embed:""`
 	definitions.ComputeFlags `embed:""`
-	Workflow                 string   `arg:"" help:"Id or name of the workflow."`
+	Workflow                 string   `arg:"" help:"ID or name of the workflow."`
 	Cron                     string   `arg:"" help:"Minute, hour, day of the month, month and day of the week, in one argument: '0 6 * * 1-5'."`
-	TimeZone                 string   `env:"-" default:"UTC" help:"Whose clock counts, such as Europe/Berlin."`
-	Overlap                  string   `env:"-" enum:"skip,queue" default:"skip" help:"While an earlier run goes on: skip the time, or queue it."`
-	CatchUp                  bool     `env:"-" help:"Make up for times at which no server ran, by one run."`
-	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
-	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
-	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs of each run there, by --output-connection or --connection. {runId} in it stands for the id of the run."`
-	OutputConnection         string   `env:"-" help:"Id or name of the connection that outputs are copied by, if it is another than --connection."`
+	TimeZone                 string   `env:"-" default:"UTC" help:"Time zone, such as Europe/Berlin. Daylight saving time is applied."`
+	Overlap                  string   `env:"-" enum:"skip,queue" default:"skip" help:"If the previous run is still going: skip this run, or queue it."`
+	CatchUp                  bool     `env:"-" help:"Run once to catch up after downtime."`
+	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; repeatable."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern (uploaded first), the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
+	Connection               string   `env:"-" help:"ID or name of the connection to use for addresses."`
+	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs of each run there, using --output-connection or --connection. {runId} is replaced by the run ID."`
+	OutputConnection         string   `env:"-" help:"ID or name of the connection for copying outputs, if different from --connection."`
 }
 
 // Run makes one and shows its next times.
@@ -137,8 +137,8 @@ func (c *schedulesCreate) Run(w screen.Console) error {
 // oneSchedule names a schedule of a workflow.
 type oneSchedule struct {
 	session.Flags `embed:""`
-	Workflow      string `arg:"" help:"Id or name of the workflow."`
-	Schedule      string `arg:"" help:"Id of the schedule, as schedules list shows it."`
+	Workflow      string `arg:"" help:"ID or name of the workflow."`
+	Schedule      string `arg:"" help:"ID of the schedule, from schedules list."`
 }
 
 func (c oneSchedule) change(w screen.Console, enabled bool, done string) error {
@@ -187,14 +187,14 @@ func (c *schedulesDelete) Run(w screen.Console) error {
 }
 
 type triggersCommand struct {
-	List   triggersList   `cmd:"" default:"withargs" aliases:"ls" help:"List the triggers of a workflow."`
-	Create triggersCreate `cmd:"" help:"Make a secret address that starts a run when it is called."`
-	Delete triggersDelete `cmd:"" aliases:"rm" help:"Delete a trigger: its address stops working."`
+	List   triggersList   `cmd:"" default:"withargs" aliases:"ls" help:"List a workflow's triggers."`
+	Create triggersCreate `cmd:"" help:"Create a secret URL that starts a run when it receives a request."`
+	Delete triggersDelete `cmd:"" aliases:"rm" help:"Delete a trigger; its URL stops working."`
 }
 
 type triggersList struct {
 	session.Flags `embed:""`
-	Workflow      string `arg:"" help:"Id or name of the workflow."`
+	Workflow      string `arg:"" help:"ID or name of the workflow."`
 }
 
 // Run never shows addresses: they are not kept.
@@ -213,7 +213,7 @@ func (c *triggersList) Run(w screen.Console) error {
 	}
 	list := r.JSON200.Data
 	return s.Emit(list, func() {
-		rows := [][]string{{"ID", "ENDS IN", "SIGNED", "LAST CALLED", "BY"}}
+		rows := [][]string{{"ID", "ENDS IN", "SIGNED", "LAST USED", "BY"}}
 		for _, x := range list {
 			used, signed := "never", "no"
 			if x.LastUsedAt != nil {
@@ -231,13 +231,13 @@ func (c *triggersList) Run(w screen.Console) error {
 type triggersCreate struct {
 	session.Flags            `embed:""`
 	definitions.ComputeFlags `embed:""`
-	Workflow                 string   `arg:"" help:"Id or name of the workflow."`
-	Map                      []string `env:"-" sep:"none" placeholder:"NAME=/POINTER" help:"Take a parameter from this place of the body; may be given again. Default: the body's members are the parameters."`
-	Refresh                  bool     `env:"-" help:"Have the workflow refreshed from Git instead of starting a run: for a push webhook."`
-	Signed                   bool     `env:"-" help:"Callers sign the body with a secret, which is read from standard input."`
-	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter of every run; may be given again."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input of every run; may be given again."`
-	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
+	Workflow                 string   `arg:"" help:"ID or name of the workflow."`
+	Map                      []string `env:"-" sep:"none" placeholder:"NAME=/POINTER" help:"Take a parameter from this place in the body; repeatable. Default: the body's fields are the parameters."`
+	Refresh                  bool     `env:"-" help:"Refresh the workflow from Git instead of starting a run; for a push webhook."`
+	Signed                   bool     `env:"-" help:"Requests must be signed with a secret, which is read from standard input."`
+	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter for every run; repeatable."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input for every run; repeatable."`
+	Connection               string   `env:"-" help:"ID or name of the connection to use for addresses."`
 }
 
 // Run shows the address this once.
@@ -259,14 +259,14 @@ func (c *triggersCreate) Run(w screen.Console) error {
 		return err
 	}
 	in := api.NewTrigger{Compute: size, ResourceProfile: profile}
-	does := "starts runs in your name"
+	does := "can start runs as you"
 	if c.Refresh {
-		in.Action, does = orNil("refresh"), "has the workflow refreshed"
+		in.Action, does = orNil("refresh"), "can refresh the workflow"
 	}
 	for _, text := range c.Map {
 		name, pointer, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("--map %s: write name=/pointer", text)
+			return fmt.Errorf("--map %s: enter name=/pointer", text)
 		}
 		if in.Map == nil {
 			in.Map = map[string]string{}
@@ -297,14 +297,14 @@ func (c *triggersCreate) Run(w screen.Console) error {
 	made := r.JSON201.Data
 	return s.Emit(made, func() {
 		s.Say("%s", made.URL)
-		s.Note("Whoever has the address %s. It is shown this once; end it with: millrace triggers delete %s %s", does, f.ID, made.ID)
+		s.Note("Anyone with the URL %s. It is shown only once. Delete it with: millrace triggers delete %s %s", does, f.ID, made.ID)
 	})
 }
 
 type triggersDelete struct {
 	session.Flags `embed:""`
-	Workflow      string `arg:"" help:"Id or name of the workflow."`
-	Trigger       string `arg:"" help:"Id of the trigger, as triggers list shows it."`
+	Workflow      string `arg:"" help:"ID or name of the workflow."`
+	Trigger       string `arg:"" help:"ID of the trigger, from triggers list."`
 }
 
 // Run ends it at once.

@@ -47,7 +47,7 @@ func (c *secretsList) Run(w screen.Console) error {
 
 type secretsSet struct {
 	session.Flags `embed:""`
-	Name          string `arg:"" help:"Name of the secret. A node that lists it under secrets finds it as SECRET_<name>."`
+	Name          string `arg:"" help:"Name of the secret. Steps that list it under secrets read it as SECRET_<name>."`
 }
 
 // maxSecret is a little more than the server takes, which has the last word.

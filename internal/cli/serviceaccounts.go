@@ -12,9 +12,9 @@ type serviceAccountsCommand struct {
 	List   serviceAccountsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's service accounts and their tokens."`
 	Create serviceAccountsCreate `cmd:"" help:"Create a service account."`
 	Delete serviceAccountsDelete `cmd:"" aliases:"rm" help:"Delete a service account and all its tokens."`
-	Token  serviceAccountsToken  `cmd:"" help:"Create a token; it is shown this once."`
-	Rotate serviceAccountsRotate `cmd:"" help:"Replace a token; the old one works on for a while."`
-	Revoke serviceAccountsRevoke `cmd:"" help:"Revoke a token at once."`
+	Token  serviceAccountsToken  `cmd:"" help:"Create a token; it is shown only once."`
+	Rotate serviceAccountsRotate `cmd:"" help:"Replace a token; the old one keeps working for a while."`
+	Revoke serviceAccountsRevoke `cmd:"" help:"Revoke a token immediately."`
 }
 
 type serviceAccountsList struct {
@@ -49,7 +49,7 @@ func (c *serviceAccountsList) Run(w screen.Console) error {
 
 func scopeWords(list []api.Scope) string {
 	if len(list) == 0 {
-		return "all of its role"
+		return "everything its role allows"
 	}
 	words := make([]string, len(list))
 	for i, scope := range list {
@@ -60,7 +60,7 @@ func scopeWords(list []api.Scope) string {
 
 type serviceAccountsCreate struct {
 	session.Flags `embed:""`
-	Name          string `arg:"" help:"Name, such as the program that uses it."`
+	Name          string `arg:"" help:"Name, for example the program that uses it."`
 	Role          string `env:"-" enum:"viewer,member,admin" default:"member" help:"viewer, member or admin."`
 }
 
@@ -84,7 +84,7 @@ func (c *serviceAccountsCreate) Run(w screen.Console) error {
 
 type serviceAccountsDelete struct {
 	session.Flags `embed:""`
-	ID            string `arg:"" help:"Id of the service account."`
+	ID            string `arg:"" help:"ID of the service account."`
 }
 
 // Run ends its tokens, too.
@@ -102,9 +102,9 @@ func (c *serviceAccountsDelete) Run(w screen.Console) error {
 
 type serviceAccountsToken struct {
 	session.Flags `embed:""`
-	ID            string   `arg:"" help:"Id of the service account."`
-	Name          string   `arg:"" help:"What the token is for."`
-	Scopes        []string `env:"-" help:"read, run, write, admin. Default: all of its role."`
+	ID            string   `arg:"" help:"ID of the service account."`
+	Name          string   `arg:"" help:"Name of the token, for example where it's used."`
+	Scopes        []string `env:"-" help:"read, run, write, admin. Default: everything its role allows."`
 	Days          *int     `env:"-" help:"Days until it expires, 1 to 366. Default: 90."`
 }
 
@@ -128,20 +128,20 @@ func (c *serviceAccountsToken) Run(w screen.Console) error {
 func emitToken(s *session.Session, t api.CreatedAPIToken) error {
 	return s.Emit(t, func() {
 		s.Say("%s", t.Token)
-		s.Note("It is shown only now, and expires %s.", s.Ago(t.ExpiresAt.Time))
+		s.Note("It is shown only once, and expires %s.", s.Ago(t.ExpiresAt.Time))
 	})
 }
 
 // token is what names one token of a service account.
 type serviceToken struct {
-	ID    string `arg:"" help:"Id of the service account."`
-	Token string `arg:"" help:"Id of the token, from service-accounts list."`
+	ID    string `arg:"" help:"ID of the service account."`
+	Token string `arg:"" help:"ID of the token, from service-accounts list."`
 }
 
 type serviceAccountsRotate struct {
 	session.Flags `embed:""`
 	serviceToken  `embed:""`
-	Overlap       int `env:"-" default:"24" help:"Hours for which the old token works on, 0 to 720."`
+	Overlap       int `env:"-" default:"24" help:"Hours the old token keeps working, 0 to 720."`
 }
 
 // Run prints the new token.

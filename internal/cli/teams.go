@@ -10,7 +10,7 @@ import (
 
 type teamsCommand struct {
 	List teamsList `cmd:"" default:"withargs" aliases:"ls" help:"List your teams."`
-	Use  teamsUse  `cmd:"" help:"Act in this team from now on."`
+	Use  teamsUse  `cmd:"" help:"Use this team from now on."`
 }
 
 type teamsList struct {
@@ -46,7 +46,7 @@ func (c *teamsList) Run(w screen.Console) error {
 
 type teamsUse struct {
 	session.Flags `embed:""`
-	Name          string `arg:"" name:"team" help:"Id or name of the team."`
+	Name          string `arg:"" name:"team" help:"ID or name of the team."`
 }
 
 // Run keeps the choice with the credentials; the server's own choice for
@@ -58,7 +58,7 @@ func (c *teamsUse) Run(w screen.Console) error {
 	}
 	kept, ok := s.Calls.As.(*line.KeptToken)
 	if !ok {
-		return fmt.Errorf("MILLRACE_TOKEN is in use: name the team with --team or MILLRACE_TEAM")
+		return fmt.Errorf("MILLRACE_TOKEN is set: choose the team with --team or MILLRACE_TEAM")
 	}
 	s.Calls.Team = "" // the old choice may be gone
 	t, err := s.Team(c.Name)
@@ -74,5 +74,5 @@ func (c *teamsUse) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	return s.Emit(t, func() { s.Tell("Acting in team %s (%s).", screen.Clean(t.Name), t.ID) })
+	return s.Emit(t, func() { s.Tell("Using team %s (%s).", screen.Clean(t.Name), t.ID) })
 }

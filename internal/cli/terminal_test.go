@@ -23,12 +23,12 @@ func TestAPersonIsAskedForTheirSecrets(t *testing.T) {
 		signUps int
 	}{
 		"a password":                 {false, false, [][2]string{{"Password: ", "horse"}}, "", 0},
-		"a second factor":            {true, false, [][2]string{{"Password: ", "horse"}, {"Code of your second factor: ", "123456"}}, "", 0},
-		"another second factor":      {true, false, [][2]string{{"Password: ", "horse"}, {"Code of your second factor: ", "654321"}}, "wrong code", 0},
-		"no second factor":           {true, false, [][2]string{{"Password: ", "horse"}, {"Code of your second factor: ", ""}}, "standard input is empty", 0},
-		"a password, twice":          {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Password again: ", "horse"}}, "", 1},
-		"a password, mistyped":       {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Password again: ", "hrose"}}, "the two passwords differ", 0},
-		"a password, left out twice": {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Password again: ", ""}}, "standard input is empty", 0},
+		"a second factor":            {true, false, [][2]string{{"Password: ", "horse"}, {"Code from your authenticator app: ", "123456"}}, "", 0},
+		"another second factor":      {true, false, [][2]string{{"Password: ", "horse"}, {"Code from your authenticator app: ", "654321"}}, "wrong code", 0},
+		"no second factor":           {true, false, [][2]string{{"Password: ", "horse"}, {"Code from your authenticator app: ", ""}}, "standard input is empty", 0},
+		"a password, twice":          {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Repeat password: ", "horse"}}, "", 1},
+		"a password, mistyped":       {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Repeat password: ", "hrose"}}, "the passwords don't match", 0},
+		"a password, left out twice": {false, true, [][2]string{{"Password (at least 10 characters): ", "horse"}, {"Repeat password: ", ""}}, "standard input is empty", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -195,7 +195,7 @@ func TestUploadsAreCompared(t *testing.T) {
 		"refused":            {"hello", func(n int, b []byte) ([]byte, int) { return nil, 403 }, 1, "refused"},
 		"of the wrong type":  {"hello", func(n int, b []byte) ([]byte, int) { return nil, 415 }, 1, "415"},
 		"damaged on its way": {"hello", func(n int, b []byte) ([]byte, int) { return []byte("hullo"), 200 }, 1, "damaged"},
-		"never listed":       {"hello", func(n int, b []byte) ([]byte, int) { return nil, 200 }, 1, "did not arrive"},
+		"never listed":       {"hello", func(n int, b []byte) ([]byte, int) { return nil, 200 }, 1, "couldn't upload"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

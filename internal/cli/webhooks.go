@@ -13,10 +13,10 @@ import (
 
 type webhooksCommand struct {
 	List       webhooksList       `cmd:"" default:"withargs" aliases:"ls" help:"List the team's webhooks."`
-	Create     webhooksCreate     `cmd:"" help:"Have an address told of what happens to runs."`
-	Preview    webhooksPreview    `cmd:"" help:"Show how a message to a chat is written."`
-	Test       webhooksTest       `cmd:"" help:"Send a test message at once."`
-	Deliveries webhooksDeliveries `cmd:"" help:"List what was sent to a webhook."`
+	Create     webhooksCreate     `cmd:"" help:"Create a webhook: send HTTP requests when runs start or finish."`
+	Preview    webhooksPreview    `cmd:"" help:"Preview a message to a chat."`
+	Test       webhooksTest       `cmd:"" help:"Send a test message now."`
+	Deliveries webhooksDeliveries `cmd:"" help:"List a webhook's deliveries."`
 	Resend     webhooksResend     `cmd:"" help:"Send a message again."`
 	Delete     webhooksDelete     `cmd:"" aliases:"rm" help:"Delete a webhook."`
 }
@@ -57,15 +57,15 @@ func (c *webhooksList) Run(w screen.Console) error {
 
 type webhooksCreate struct {
 	session.Flags `embed:""`
-	URL           string   `arg:"" help:"The address, of https."`
-	Event         []string `env:"-" sep:"none" placeholder:"TYPE" help:"Only these events, such as run.failed; may be given again."`
+	URL           string   `arg:"" help:"The HTTPS URL."`
+	Event         []string `env:"-" sep:"none" placeholder:"TYPE" help:"Only these events, such as run.failed; repeatable."`
 	messageFormat `embed:""`
 }
 
 // messageFormat is who reads messages, and how they are written.
 type messageFormat struct {
-	Format   string `env:"-" default:"standard" enum:"standard,slack,teams,mattermost,discord,custom" help:"Who reads the messages: standard (a program), slack, teams, mattermost, discord or custom."`
-	Template string `env:"-" type:"existingfile" help:"File with the JSON of a message, in whose strings {{title}}, {{url}} and others stand for values."`
+	Format   string `env:"-" default:"standard" enum:"standard,slack,teams,mattermost,discord,custom" help:"Format: standard, slack, teams, mattermost, discord or custom."`
+	Template string `env:"-" type:"existingfile" help:"JSON file with the message. Placeholders such as {{title}} and {{url}} in its strings are replaced by values."`
 }
 
 func (f messageFormat) read() (api.WebhookFormat, *string, error) {
@@ -120,14 +120,14 @@ func (c *webhooksCreate) Run(w screen.Console) error {
 	made := r.JSON201.Data
 	return s.Emit(made, func() {
 		s.Say("%s", made.ID)
-		s.Tell("Messages are signed with %s. It is shown this once.", made.Secret)
+		s.Tell("Messages are signed with %s. It is shown only once.", made.Secret)
 	})
 }
 
 // oneWebhook names a webhook.
 type oneWebhook struct {
 	session.Flags `embed:""`
-	Webhook       string `arg:"" help:"Id of the webhook, as webhooks list shows it."`
+	Webhook       string `arg:"" help:"ID of the webhook, from webhooks list."`
 }
 
 type webhooksTest struct{ oneWebhook }
@@ -180,7 +180,7 @@ func (c *webhooksDeliveries) Run(w screen.Console) error {
 
 type webhooksResend struct {
 	oneWebhook
-	Delivery string `arg:"" help:"Id of the message, as webhooks deliveries shows it."`
+	Delivery string `arg:"" help:"ID of the message, from webhooks deliveries."`
 }
 
 // Run sends it under the same id, so that receivers can tell.
@@ -193,7 +193,7 @@ func (c *webhooksResend) Run(w screen.Console) error {
 	if err != nil {
 		return s.Explain(err)
 	}
-	return s.Emit(r.JSON200.Data, func() { s.Say("%s is sent again", c.Delivery) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("sending %s again", c.Delivery) })
 }
 
 type webhooksDelete struct{ oneWebhook }

@@ -16,25 +16,25 @@ import (
 
 type workflowsCommand struct {
 	List   workflowsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's workflows."`
-	Get    workflowsGet    `cmd:"" aliases:"view" help:"Show a workflow: parameters, inputs, nodes."`
+	Get    workflowsGet    `cmd:"" aliases:"view" help:"Show a workflow: parameters, inputs, steps."`
 	Apply  workflowsApply  `cmd:"" help:"Create or update a workflow from a file."`
 	Export workflowsExport `cmd:"" help:"Print a workflow as a file that apply takes."`
 	Delete workflowsDelete `cmd:"" aliases:"rm" help:"Delete a workflow; its runs stay listed."`
 
-	Move         workflowsMove         `cmd:"" aliases:"mv" help:"Put workflows into a folder."`
+	Move         workflowsMove         `cmd:"" aliases:"mv" help:"Move workflows to a folder."`
 	RenameFolder workflowsRenameFolder `cmd:"" help:"Rename a folder of workflows."`
-	Favorite     workflowsFavorite     `cmd:"" aliases:"star" help:"Mark workflows as favorites, or take the mark off."`
+	Favorite     workflowsFavorite     `cmd:"" aliases:"star" help:"Mark workflows as favorites, or remove the mark."`
 
-	Create  workflowsCreate  `cmd:"" help:"Make a workflow that follows a Git repository."`
-	Refresh workflowsRefresh `cmd:"" help:"Bring what a workflow's repository holds now."`
-	Detach  workflowsDetach  `cmd:"" help:"Have a workflow follow its repository no more."`
-	Init    workflowsInit    `cmd:"" help:"Write millrace.yaml, a workflow to keep in Git."`
+	Create  workflowsCreate  `cmd:"" help:"Create a workflow that follows a Git repository."`
+	Refresh workflowsRefresh `cmd:"" help:"Refresh a workflow from its repository."`
+	Detach  workflowsDetach  `cmd:"" help:"Detach a workflow from its repository."`
+	Init    workflowsInit    `cmd:"" help:"Create millrace.yaml, a workflow to keep in Git."`
 	Push    workflowsPush    `cmd:"" help:"Check millrace.yaml, then commit and push it with git."`
 }
 
 type workflowsList struct {
 	session.Flags `embed:""`
-	Folder        string `env:"-" help:"Only workflows of this folder and those within it."`
+	Folder        string `env:"-" help:"Only workflows in this folder and its subfolders."`
 	Favorite      bool   `env:"-" help:"Only your favorites."`
 }
 
@@ -76,7 +76,7 @@ func (c *workflowsList) Run(w screen.Console) error {
 
 // workflowArg names a workflow.
 type workflowArg struct {
-	Name string `arg:"" name:"workflow" help:"Id or name."`
+	Name string `arg:"" name:"workflow" help:"ID or name."`
 }
 
 // at opens a session and finds the workflow.
@@ -130,7 +130,7 @@ func problems(s *session.Session, list []api.Problem) {
 
 type workflowsApply struct {
 	session.Flags `embed:""`
-	File          string `arg:"" help:"A definition, or what export printed; - is standard input."`
+	File          string `arg:"" help:"A definition, or a file from export; - for standard input."`
 	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the file's own name."`
 }
 
@@ -187,7 +187,7 @@ func (c *workflowsExport) Run(w screen.Console) error {
 type workflowsDelete struct {
 	session.Flags `embed:""`
 	workflowArg   `embed:""`
-	Yes           bool `short:"y" env:"-" help:"Do not ask."`
+	Yes           bool `short:"y" env:"-" help:"Don't ask for confirmation."`
 }
 
 // Run asks first: a deleted workflow is gone.

@@ -38,8 +38,8 @@ func (c *workflowsList) chosen(s *session.Session, list []api.WorkflowRow) (rows
 
 type workflowsMove struct {
 	session.Flags `embed:""`
-	Workflow      []string `arg:"" help:"Ids or names."`
-	To            string   `env:"-" required:"" placeholder:"FOLDER" help:"Such as RNA/Single cell; empty: into none."`
+	Workflow      []string `arg:"" help:"IDs or names."`
+	To            string   `env:"-" required:"" placeholder:"FOLDER" help:"For example, RNA/Single cell; empty: no folder."`
 }
 
 // Run moves one after the other.
@@ -70,7 +70,7 @@ func (c *workflowsMove) Run(w screen.Console) error {
 type workflowsRenameFolder struct {
 	session.Flags `embed:""`
 	From          string `arg:"" help:"The folder."`
-	To            string `arg:"" help:"What it is to be called; '' takes the workflows out of it."`
+	To            string `arg:"" help:"The new name; '' moves its workflows out of the folder."`
 }
 
 // Run says how many workflows went along.
@@ -88,8 +88,8 @@ func (c *workflowsRenameFolder) Run(w screen.Console) error {
 
 type workflowsFavorite struct {
 	session.Flags `embed:""`
-	Workflow      []string `arg:"" help:"Ids or names."`
-	Remove        bool     `env:"-" help:"Take the mark off."`
+	Workflow      []string `arg:"" help:"IDs or names."`
+	Remove        bool     `env:"-" help:"Remove the mark."`
 }
 
 // Run marks one after the other.

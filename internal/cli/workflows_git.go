@@ -12,10 +12,10 @@ import (
 
 type workflowsCreate struct {
 	session.Flags `embed:""`
-	Git           string `required:"" env:"-" placeholder:"ADDRESS" help:"The repository whose millrace.yaml or millrace.json the workflow is; it follows that."`
+	Git           string `required:"" env:"-" placeholder:"ADDRESS" help:"The repository with the millrace.yaml or millrace.json to follow."`
 	Ref           string `env:"-" help:"A branch, a tag or a commit. Default: the default branch."`
-	Path          string `env:"-" help:"The folder of the file. Default: the top folder."`
-	Connection    string `env:"-" help:"Id or name of the connection for a private repository."`
+	Path          string `env:"-" help:"Folder containing the file. Default: the top folder."`
+	Connection    string `env:"-" help:"ID or name of the connection for a private repository."`
 	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the repository's."`
 }
 
@@ -80,7 +80,7 @@ func (c *workflowsRefresh) Run(w screen.Console) error {
 	f := r.JSON200.Data
 	return s.Emit(f, func() {
 		if before.Git != nil && before.Git.Commit == f.Git.Commit {
-			s.Say("%s is at commit %.7s: nothing has changed", f.ID, f.Git.Commit)
+			s.Say("%s is at commit %.7s: no changes", f.ID, f.Git.Commit)
 		} else {
 			s.Say("refreshed %s to commit %.7s (revision %d)", f.ID, f.Git.Commit, f.Revision)
 		}
@@ -91,7 +91,7 @@ func (c *workflowsRefresh) Run(w screen.Console) error {
 type workflowsDetach struct {
 	session.Flags `embed:""`
 	workflowArg   `embed:""`
-	Yes           bool `short:"y" env:"-" help:"Do not ask."`
+	Yes           bool `short:"y" env:"-" help:"Don't ask for confirmation."`
 }
 
 // Run asks first: a workflow does not begin to follow again.
@@ -100,21 +100,21 @@ func (c *workflowsDetach) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sure(c.Yes, fmt.Sprintf("Detach the workflow %s (%s) from Git? What is pushed later does not arrive any more.", screen.Clean(f.Name), f.ID)); err != nil {
+	if err := s.Sure(c.Yes, fmt.Sprintf("Detach the workflow %s (%s) from Git? Later pushes no longer change it.", screen.Clean(f.Name), f.ID)); err != nil {
 		return err
 	}
 	r, err := s.API.DetachWorkflowWithResponse(s.Ctx, f.ID, nil)
 	if err != nil {
 		return s.Explain(err)
 	}
-	return s.Emit(r.JSON200.Data, func() { s.Say("detached %s: it is edited here from now on", f.ID) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("detached %s: it can be edited here now", f.ID) })
 }
 
 type workflowsInit struct {
 	session.Flags `embed:""`
-	From          string `env:"-" placeholder:"WORKFLOW" help:"Id or name of the workflow to write. Default: a small one to begin with."`
-	Folder        string `env:"-" default:"." help:"Where to write it."`
-	Force         bool   `env:"-" help:"Overwrite the file that is there."`
+	From          string `env:"-" placeholder:"WORKFLOW" help:"ID or name of the workflow to write. Default: a small example."`
+	Folder        string `env:"-" default:"." help:"Folder to write to."`
+	Force         bool   `env:"-" help:"Replace an existing file."`
 }
 
 // Run writes millrace.yaml.
@@ -138,11 +138,11 @@ func (c *workflowsInit) Run(w screen.Console) error {
 
 type workflowsPush struct {
 	session.Flags `embed:""`
-	From          string `env:"-" placeholder:"WORKFLOW" help:"Id or name of a workflow to write into the file first."`
-	Folder        string `env:"-" default:"." help:"The folder of the file, in a Git repository."`
-	Message       string `short:"m" env:"-" default:"Change the workflow" help:"Of the commit."`
-	Refresh       string `env:"-" placeholder:"WORKFLOW" help:"Id or name of the workflow that follows the repository: it is refreshed afterwards."`
-	Force         bool   `env:"-" help:"Push a workflow with problems, too."`
+	From          string `env:"-" placeholder:"WORKFLOW" help:"ID or name of a workflow to write to the file first."`
+	Folder        string `env:"-" default:"." help:"Folder of the file, in a Git repository."`
+	Message       string `short:"m" env:"-" default:"Change the workflow" help:"Commit message."`
+	Refresh       string `env:"-" placeholder:"WORKFLOW" help:"ID or name of the workflow that follows the repository; it is refreshed afterwards."`
+	Force         bool   `env:"-" help:"Push even if the workflow has problems."`
 }
 
 // Run has the server look at the file, then git commit and push it.
@@ -167,7 +167,7 @@ func (c *workflowsPush) Run(w screen.Console) error {
 	if list := r.JSON200.Data.Problems; len(list) > 0 {
 		problems(s, list)
 		if !c.Force {
-			return fmt.Errorf("%s has problems: mend them, or use --force", gitfile.Name)
+			return fmt.Errorf("%s has problems: fix them, or use --force", gitfile.Name)
 		}
 	}
 	if err := (gitfile.Git{Folder: c.Folder, Says: w.Err}).Push(w.Ctx, c.Message); err != nil {

@@ -51,17 +51,17 @@ func textOf(text *string) string {
 
 // New is what to connect to.
 type New struct {
-	Name      string `arg:"" help:"What people call it."`
+	Name      string `arg:"" help:"Name of the connection."`
 	Type      string `required:"" env:"-" enum:"s3,https,git" help:"s3, https or git."`
-	Endpoint  string `env:"-" help:"Of s3: https://host of the store; Amazon's unless told."`
-	Region    string `env:"-" help:"Of s3: its region."`
-	Bucket    string `env:"-" help:"Of s3: the bucket."`
-	Prefix    string `env:"-" help:"Of s3: a folder beyond which nothing is reached."`
-	AccessKey string `env:"-" help:"Of s3: the id of the access key. Without one the bucket is read as anybody."`
-	Host      string `env:"-" help:"Of https and git: the host."`
-	Header    string `env:"-" help:"Of https: the header that carries the token; without it, Authorization: Bearer."`
-	Username  string `env:"-" help:"Of https and git: the user; the secret is the password then."`
-	SSH       bool   `name:"ssh" env:"-" help:"Of git: the secret is a private SSH key."`
+	Endpoint  string `env:"-" help:"For s3: https://host of the storage service. Default: Amazon S3."`
+	Region    string `env:"-" help:"For s3: the region."`
+	Bucket    string `env:"-" help:"For s3: the bucket."`
+	Prefix    string `env:"-" help:"For s3: restrict the connection to this folder."`
+	AccessKey string `env:"-" help:"For s3: ID of the access key. Without one, the bucket is read without credentials."`
+	Host      string `env:"-" help:"For https and git: the host."`
+	Header    string `env:"-" help:"For https: the header that contains the token. Default: Authorization: Bearer."`
+	Username  string `env:"-" help:"For https and git: username; the secret is then the password."`
+	SSH       bool   `name:"ssh" env:"-" help:"For git: the secret is a private SSH key."`
 }
 
 // maxSecret is a little more than the server takes, which has the last word.
@@ -99,7 +99,7 @@ func (s Session) Add(c New) error {
 	return s.Emit(x, func() {
 		s.Say("%s", x.ID)
 		if !x.Test.Ok {
-			s.Tell("It is kept, and does not work yet: %s", x.Test.Message)
+			s.Tell("The connection was saved, but its test failed: %s", x.Test.Message)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func (s Session) Find(name string) (id string, err error) {
 	case 0:
 		return "", fmt.Errorf("the team has no connection %q: see millrace connections", name)
 	}
-	return "", fmt.Errorf("%d connections are called %q: use one of the ids %s", len(found), name, strings.Join(found, ", "))
+	return "", fmt.Errorf("%d connections are called %q: use one of the IDs %s", len(found), name, strings.Join(found, ", "))
 }
 
 // Test fails where the connection does not work.
@@ -149,7 +149,7 @@ func (s Session) Test(name string) error {
 	if err := s.Emit(x, func() { s.Say("%s", x.Message) }); err != nil || x.Ok {
 		return err
 	}
-	return errors.New("the connection does not work")
+	return errors.New("the connection test failed")
 }
 
 // Browse lists folders first, page after page.

@@ -48,7 +48,7 @@ func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) 
 		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
 	if path == "-" && in.Name == "-" {
-		return in, fmt.Errorf("the definition on standard input has no name: give it one with --name")
+		return in, fmt.Errorf("the definition on standard input has no name; set one with --name")
 	}
 	return in, nil
 }
@@ -121,7 +121,7 @@ func (s Schema) types() []string {
 func ReadGraph(definition json.RawMessage) (Graph, error) {
 	var g Graph
 	if err := json.Unmarshal(definition, &g); err != nil {
-		return g, fmt.Errorf("the workflow's definition cannot be read: %w", err)
+		return g, fmt.Errorf("can't read the workflow's definition: %w", err)
 	}
 	return g, nil
 }

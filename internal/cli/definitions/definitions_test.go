@@ -29,7 +29,7 @@ func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
 		"a name of a definition is not": {file: "x.json", text: `{"name":"Align","nodes":[]}`, want: "x"},
 		"several dots":                  {file: "my.flow.v2.json", text: bare, want: "my.flow.v2"},
 		"standard input under a name":   {file: "-", text: bare, named: "n", want: "n"},
-		"standard input without":        {file: "-", text: bare, fails: "give it one with --name"},
+		"standard input without":        {file: "-", text: bare, fails: "set one with --name"},
 		"something else":                {file: "x.json", text: `{"hello":1}`, fails: `neither "definition" nor "nodes"`},
 		"no JSON":                       {file: "x.json", text: "{\n\"nodes\": [\n}", fails: "x.json is not JSON: line 3: "},
 		"half of it":                    {file: "x.json", text: "{\"nodes\":\n[", fails: "line 2: "},
@@ -94,16 +94,16 @@ func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
 		"with an equals sign":        {[]string{"one=https://a.org/x?y=z"}, "", `{"one":"https://a.org/x?y=z"}`, ""},
 		"a folder elsewhere":         {[]string{"folder=s3://b/x/"}, "", `{"folder":["s3://b/x/"]}`, ""},
 
-		"no name":                             {[]string{"one"}, "", "-i one: write name=file", ""},
-		"no value":                            {[]string{"one="}, "", "-i one=: write name=file", ""},
+		"no name":                             {[]string{"one"}, "", "-i one: enter name=file", ""},
+		"no value":                            {[]string{"one="}, "", "-i one=: enter name=file", ""},
 		"another input":                       {[]string{"two=x"}, "", `no input "two"; it takes folder, many, one`, ""},
 		"no such file":                        {[]string{"one=$/gone"}, "", "there is no local file", ""},
 		"nothing matches":                     {[]string{"many=$/*.bam"}, "", "no file matches", ""},
 		"a broken pattern":                    {[]string{"many=$/[a"}, "", "-i many: ", ""},
-		"two for one":                         {[]string{"one=$/?.fq"}, "", "-i one: it takes one file", ""},
-		"two for one, by turn":                {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: it takes one file", ""},
+		"two for one":                         {[]string{"one=$/?.fq"}, "", "-i one: this input takes one file", ""},
+		"two for one, by turn":                {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: this input takes one file", ""},
 		"nothing is sent before all is known": {[]string{"many=$/a.fq", "two=x"}, "", `no input "two"`, ""},
-		"nor before there is too much":        {[]string{"one=$/a.fq", "one=$/b.fq"}, "", "it takes one file", ""},
+		"nor before there is too much":        {[]string{"one=$/a.fq", "one=$/b.fq"}, "", "this input takes one file", ""},
 		"refused by upload":                   {[]string{"many=$/a.fq", "many=$/b.fq"}, "refusing b.fq", "b.fq is refused", "a.fq"},
 	} {
 		var uploaded []string
@@ -169,12 +169,12 @@ func TestWhatVariesIsTypedToo(t *testing.T) {
 	if text, _ := json.Marshal(got); err != nil || string(text) != `{"n":[1,2,3],"s":["a","1",""]}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	for given, want := range map[string]string{"n": "write name=value,value", "n=": "write name=value,value", "n=1,x": `--vary n: "x" is no integer`, "m=1": `no parameter "m"; it takes n, s`, "n=1,,2": `"" is no integer`} {
+	for given, want := range map[string]string{"n": "enter name=value,value", "n=": "enter name=value,value", "n=1,x": `--vary n: "x" is not a valid integer`, "m=1": `no parameter "m"; it takes n, s`, "n=1,,2": `"" is not a valid integer`} {
 		if _, err := g.Varied([]string{given}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", given, err)
 		}
 	}
-	if _, err := ReadGraph([]byte(`{"parameters":[]}`)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := ReadGraph([]byte(`{"parameters":[]}`)); err == nil || !strings.Contains(err.Error(), "can't read the workflow's definition") {
 		t.Errorf("%v", err)
 	}
 }
@@ -197,12 +197,12 @@ func TestArraysAndObjectsVaryAsAWhole(t *testing.T) {
 		`either=[1]x,2`:              `["[1]x","2"]`, // nor is this
 		`s=[1,2]`:                    `["[1","2]"]`,  // a text takes no array
 		`s={"a":1,"b":2}`:            `["{\"a\":1","\"b\":2}"]`,
-		`l=[1,2],`:                   `--vary l: "" is no array`,
-		`l=[1,2`:                     `--vary l: "[1" is no array`,
-		`l=1,[2]`:                    `--vary l: "1" is no array`,
-		`l=[1][2]`:                   `--vary l: "[1][2]" is no array`,
-		`o=[1,2]`:                    `--vary o: "[1,2]" is no object`,
-		`n=[1,2]`:                    `--vary n: "[1" is no integer`,
+		`l=[1,2],`:                   `--vary l: "" is not a valid array`,
+		`l=[1,2`:                     `--vary l: "[1" is not a valid array`,
+		`l=1,[2]`:                    `--vary l: "1" is not a valid array`,
+		`l=[1][2]`:                   `--vary l: "[1][2]" is not a valid array`,
+		`o=[1,2]`:                    `--vary o: "[1,2]" is not a valid object`,
+		`n=[1,2]`:                    `--vary n: "[1" is not a valid integer`,
 	} {
 		name, _, _ := strings.Cut(given, "=")
 		got, err := g.Varied([]string{given})

@@ -23,7 +23,7 @@ func (g Graph) ReadParameters(given []string) (api.Parameters, error) {
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, fmt.Errorf("-p %s: write name=value", text)
+			return nil, fmt.Errorf("-p %s: enter name=value", text)
 		}
 		s, err := g.parameter(name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (s Schema) Value(text string) (json.RawMessage, error) {
 	if slices.Contains(types, "string") {
 		return json.Marshal(text)
 	}
-	return nil, fmt.Errorf("%q is no %s", text, strings.Join(types, " or "))
+	return nil, fmt.Errorf("%q is not a valid %s", text, strings.Join(types, " or "))
 }
 
 // fits reports whether text is JSON of this type.
@@ -104,7 +104,7 @@ func (g Graph) ReadInputs(given []string, connection string, upload func(path st
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || value == "" {
-			return nil, fmt.Errorf("-i %s: write name=file, name=key or name=s3://…", text)
+			return nil, fmt.Errorf("-i %s: enter name=file, name=key or name=s3://…", text)
 		}
 		in, known := g.Inputs[name]
 		if !known {
@@ -121,7 +121,7 @@ func (g Graph) ReadInputs(given []string, connection string, upload func(path st
 			sources = append(sources, source{name, path, true})
 		}
 		if count[name] += max(len(paths), 1); in.Type == "file" && count[name] > 1 {
-			return nil, fmt.Errorf("-i %s: it takes one file", name)
+			return nil, fmt.Errorf("-i %s: this input takes one file", name)
 		}
 	}
 	keys := map[string][]string{}
@@ -189,8 +189,8 @@ func localFiles(value string) ([]string, error) {
 
 // ComputeFlags choose a size.
 type ComputeFlags struct {
-	Compute string `env:"-" placeholder:"VCPUxGB" help:"Size, such as 4x16: vCPUs and GB of memory, at least 4 GB a vCPU."`
-	GPU     bool   `env:"-" name:"gpu" help:"The gpu preset: a T4, 4 vCPU, 16 GB."`
+	Compute string `env:"-" placeholder:"VCPUxGB" help:"Size, such as 4x16: vCPUs and GB of memory, at least 4 GB per vCPU."`
+	GPU     bool   `env:"-" name:"gpu" help:"The GPU preset: a T4, 4 vCPU, 16 GB."`
 }
 
 // Size is the size that was asked for: of its own, or by a name.
@@ -202,7 +202,7 @@ func (c ComputeFlags) Size() (*api.ComputeSize, *api.ResourceProfile, error) {
 		v, cpuErr := strconv.Atoi(cpu)
 		m, ramErr := strconv.Atoi(strings.TrimSuffix(ram, "gb"))
 		if cpuErr != nil || ramErr != nil {
-			return nil, nil, fmt.Errorf("--compute %s: write vCPUs x GB, such as 4x16", c.Compute)
+			return nil, nil, fmt.Errorf("--compute %s: enter vCPUs x GB, such as 4x16", c.Compute)
 		}
 		size = &api.ComputeSize{Vcpu: v, RAMGb: m}
 	}
@@ -211,7 +211,7 @@ func (c ComputeFlags) Size() (*api.ComputeSize, *api.ResourceProfile, error) {
 		profile = &p
 	}
 	if size != nil && profile != nil {
-		return nil, nil, fmt.Errorf("--compute and --gpu exclude each other: the preset is 4x16")
+		return nil, nil, fmt.Errorf("--compute and --gpu can't be combined: the preset is 4x16")
 	}
 	return size, profile, nil
 }
@@ -222,7 +222,7 @@ func (g Graph) Varied(given []string) (map[string][]json.RawMessage, error) {
 	for _, text := range given {
 		name, list, ok := strings.Cut(text, "=")
 		if !ok || list == "" {
-			return nil, fmt.Errorf("--vary %s: write name=value,value", text)
+			return nil, fmt.Errorf("--vary %s: enter name=value,value", text)
 		}
 		s, err := g.parameter(name)
 		if err != nil {

@@ -98,7 +98,7 @@ func read(d *json.Decoder) (*yaml.Node, error) {
 func Read(folder string) (json.RawMessage, error) {
 	text, err := os.ReadFile(filepath.Join(folder, Name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s in %s: write one with millrace workflows init", Name, folder)
+		return nil, fmt.Errorf("there is no %s in %s: create one with millrace workflows init", Name, folder)
 	}
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func Write(folder string, text []byte, overwrite bool) error {
 	}
 	f, err := os.OpenFile(filepath.Join(folder, Name), how, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("there is a %s in %s already: use --force to overwrite it", Name, folder)
+		return fmt.Errorf("%s already exists in %s: use --force to replace it", Name, folder)
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func ServerURL(text string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return "", fmt.Errorf("%q is no address of a server, such as https://millrace.example.org", text)
+		return "", fmt.Errorf("%q is not a server address such as https://millrace.example.org", text)
 	}
 	usual := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
 	return u.Scheme + "://" + strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(u.Host), usual), ":"), nil

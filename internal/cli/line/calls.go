@@ -77,7 +77,7 @@ func (c *Calls) Do(r *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 		}
 		if wait > 3*time.Second {
-			c.Note("The server asks to wait %s.", screen.Duration(wait))
+			c.Note("Too many requests: waiting %s.", screen.Duration(wait))
 		}
 		if err := c.Sleep(r.Context(), wait); err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (c Checked) Do(r *http.Request) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if !slices.Contains([]string{"application/json", "text/event-stream", "text/csv", "application/zip"}, kind) {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s does not answer like a Millrace server: check --server or MILLRACE_SERVER", r.URL.Host)
+		return nil, fmt.Errorf("%s doesn't respond like a Millrace server: check --server or MILLRACE_SERVER", r.URL.Host)
 	}
 	return resp, nil
 }

@@ -37,7 +37,7 @@ func TestAServerHasOneAddress(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "/", "https://", "https://:8080", ":8080", "https:///x", "good.example/path", "https://good.example#part", "https://good.example?q", "https://a b", "ftp://good.example", "https://me@good.example", "https://good.example:port", "https://\x00"} {
-		if got, err := line.ServerURL(text); err == nil || got != "" || !strings.Contains(err.Error(), "is no address of a server, such as https://millrace.example.org") {
+		if got, err := line.ServerURL(text); err == nil || got != "" || !strings.Contains(err.Error(), "is not a server address such as https://millrace.example.org") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestASuccessIsThatOfAMillraceServer(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		if (err != nil) != tt.fails || err != nil && !strings.Contains(err.Error(), "does not answer like a Millrace server: check --server or MILLRACE_SERVER") {
+		if (err != nil) != tt.fails || err != nil && !strings.Contains(err.Error(), "doesn't respond like a Millrace server: check --server or MILLRACE_SERVER") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -73,7 +73,7 @@ func (c Credentials) Read() (Keyring, error) {
 // inside, too: a refresh token that two processes spend ends the sign-in.
 func (c Credentials) Update(change func(*Keyring) error) error {
 	if err := os.MkdirAll(c.Folder, 0o700); err != nil {
-		return fmt.Errorf("make the settings folder: %w", err)
+		return fmt.Errorf("create the settings folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(c.Folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c Credentials) write(ring Keyring) error {
 	// file's wider mode can show or lose them.
 	temp, err := os.CreateTemp(c.Folder, ".credentials-*") // 0600
 	if err != nil {
-		return fmt.Errorf("keep the credentials: %w", err)
+		return fmt.Errorf("save the credentials: %w", err)
 	}
 	_, err = temp.Write(append(text, '\n'))
 	err = errors.Join(err, temp.Sync(), temp.Close())
@@ -111,7 +111,7 @@ func (c Credentials) write(ring Keyring) error {
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())
-		return fmt.Errorf("keep the credentials: %w", err)
+		return fmt.Errorf("save the credentials: %w", err)
 	}
 	return nil
 }

@@ -53,16 +53,16 @@ func InBrowser(w screen.Console, server string) (Grant, error) {
 	w.Tell("Sign in with your browser:\n\n  %s\n", address)
 	if err := w.Browse(address); err != nil {
 		if !w.Interactive() {
-			return Grant{}, fmt.Errorf("no browser could be opened (%w): run millrace login --device", err)
+			return Grant{}, fmt.Errorf("couldn't open a browser (%w): run millrace login --device", err)
 		}
-		w.Tell("No browser could be opened here. Open the address yourself, or stop and run millrace login --device.")
+		w.Tell("Couldn't open a browser. Open the URL yourself, or stop and run millrace login --device.")
 	}
 	select {
 	case <-ctx.Done():
 		if err := w.Ctx.Err(); err != nil {
 			return Grant{}, err
 		}
-		return Grant{}, errors.New("nobody signed in: run millrace login again")
+		return Grant{}, errors.New("sign-in timed out: run millrace login again")
 	case a := <-answers:
 		if a.err != nil {
 			return Grant{}, a.err
@@ -109,7 +109,7 @@ func callbacks(state string, answers chan<- callback) http.Handler {
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1 {
 			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintln(w, "This answer does not belong to the sign-in that is waiting.")
+			fmt.Fprintln(w, "This response doesn't belong to the sign-in in progress.")
 			return
 		}
 		a := callback{code: q.Get("code")}
@@ -119,17 +119,17 @@ func callbacks(state string, answers chan<- callback) http.Handler {
 		case q.Get("error") != "":
 			a.err = fmt.Errorf("the server refused: %s %s", screen.Clean(q.Get("error")), screen.Clean(q.Get("error_description")))
 		case a.code == "":
-			a.err = errors.New("the browser came back without a code: run millrace login again")
+			a.err = errors.New("the browser returned no code: run millrace login again")
 		}
 		select {
 		case answers <- a:
 		default: // a reload of the page
 		}
 		if a.err != nil {
-			fmt.Fprintln(w, "You are not signed in. The terminal says more; you may close this page.")
+			fmt.Fprintln(w, "Sign-in failed. See the terminal for details. You can close this page.")
 			return
 		}
-		fmt.Fprintln(w, "Back to the terminal: you may close this page.")
+		fmt.Fprintln(w, "Signed in. Return to the terminal. You can close this page.")
 	})
 	return mux
 }

@@ -62,12 +62,12 @@ func TestATokenIsRenewedWhileTheSignInLasts(t *testing.T) {
 		"long enough for the call":      {line.Grant{Token: "fresh", Refresh: "r1"}, 31 * time.Second, oauth, "/api/x", 200, "", line.Grant{Token: "fresh", Refresh: "r1"}},
 		"by the same refresh token":     {line.Grant{Token: "old", Refresh: "r1"}, 0, says(200, `{"access_token":"fresh","token_type":"Bearer","expires_in":60}`), "/api/x /oauth/token /api/x", 200, "", line.Grant{Token: "fresh", Refresh: "r1"}},
 		"by a session":                  {line.Grant{Token: "old", Cookie: "c=1"}, time.Second, says(200, `{"success":true,"data":{"token":"fresh","expiresAt":"2099-01-01T00:00:00.000Z"}}`), "/auth/token /api/x", 200, "", line.Grant{Token: "fresh", Cookie: "c=1"}},
-		"by a session that has ended":   {line.Grant{Token: "old", Cookie: "c=1"}, time.Second, says(401, `{"success":false,"error":"no","code":"c","requestId":"r"}`), "/auth/token", 0, "your sign-in has ended: run millrace login", line.Grant{Token: "old", Cookie: "c=1"}},
+		"by a session that has ended":   {line.Grant{Token: "old", Cookie: "c=1"}, time.Second, says(401, `{"success":false,"error":"no","code":"c","requestId":"r"}`), "/auth/token", 0, "your session has expired: run millrace login", line.Grant{Token: "old", Cookie: "c=1"}},
 		"by nothing":                    {line.Grant{Token: "old"}, time.Second, oauth, "/api/x", 401, "", line.Grant{Token: "old"}},
-		"ended":                         {line.Grant{Token: "old", Refresh: "r1"}, 0, says(400, `{"error":"invalid_grant"}`), "/api/x /oauth/token", 0, "your sign-in has ended", line.Grant{Token: "old", Refresh: "r1"}},
+		"ended":                         {line.Grant{Token: "old", Refresh: "r1"}, 0, says(400, `{"error":"invalid_grant"}`), "/api/x /oauth/token", 0, "your session has expired", line.Grant{Token: "old", Refresh: "r1"}},
 		"not ended, but too often":      {line.Grant{Token: "old", Refresh: "r1"}, 0, says(429, `{"error":"slow_down"}`), "/api/x /oauth/token", 0, "slow_down", line.Grant{Token: "old", Refresh: "r1"}},
 		"not ended, but broken":         {line.Grant{Token: "old", Refresh: "r1"}, 0, says(500, `{"error":"server_error"}`), "/api/x /oauth/token", 0, "server_error", line.Grant{Token: "old", Refresh: "r1"}},
-		"not ended, but another's page": {line.Grant{Token: "old", Refresh: "r1"}, 0, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "/api/x /oauth/token", 0, "does not answer like a Millrace server", line.Grant{Token: "old", Refresh: "r1"}},
+		"not ended, but another's page": {line.Grant{Token: "old", Refresh: "r1"}, 0, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "/api/x /oauth/token", 0, "doesn't respond like a Millrace server", line.Grant{Token: "old", Refresh: "r1"}},
 		"by one that does not work":     {line.Grant{Token: "old", Refresh: "r1"}, 0, says(200, `{"access_token":"other","token_type":"Bearer","expires_in":3600}`), "/api/x /oauth/token /api/x /oauth/token", 401, "", line.Grant{Token: "other", Refresh: "r1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,13 +216,13 @@ func TestWhatABrowserComesBackWith(t *testing.T) {
 		fails   string   // empty: the code was exchanged
 		code    string
 	}{
-		"a code":                   {[]string{"code=c1&state=STATE"}, "Back to the terminal", "", "c1"},
-		"the first of two":         {[]string{"code=c1&state=STATE", "code=c2&state=STATE"}, "Back to the terminal", "", "c1"},
-		"a code behind a forgery":  {[]string{"code=evil&state=x", "code=evil", "error=access_denied&state=", "code=c1&state=STATE"}, "Back to the terminal", "", "c1"},
-		"nothing":                  {[]string{"state=STATE"}, "You are not signed in", "the browser came back without a code: run millrace login again", ""},
-		"a refusal":                {[]string{"state=STATE&error=access_denied&code=c1"}, "You are not signed in", "access was denied in the browser", ""},
-		"a refusal in other words": {[]string{"state=STATE&error=server_error&error_description=" + url.QueryEscape("try\nlater\x1b[2J")}, "You are not signed in", "the server refused: server_error try later[2J", ""},
-		"a code that is refused":   {[]string{"code=old&state=STATE"}, "Back to the terminal", "invalid_grant", "old"},
+		"a code":                   {[]string{"code=c1&state=STATE"}, "Return to the terminal", "", "c1"},
+		"the first of two":         {[]string{"code=c1&state=STATE", "code=c2&state=STATE"}, "Return to the terminal", "", "c1"},
+		"a code behind a forgery":  {[]string{"code=evil&state=x", "code=evil", "error=access_denied&state=", "code=c1&state=STATE"}, "Return to the terminal", "", "c1"},
+		"nothing":                  {[]string{"state=STATE"}, "Sign-in failed", "the browser returned no code: run millrace login again", ""},
+		"a refusal":                {[]string{"state=STATE&error=access_denied&code=c1"}, "Sign-in failed", "access was denied in the browser", ""},
+		"a refusal in other words": {[]string{"state=STATE&error=server_error&error_description=" + url.QueryEscape("try\nlater\x1b[2J")}, "Sign-in failed", "the server refused: server_error try later[2J", ""},
+		"a code that is refused":   {[]string{"code=old&state=STATE"}, "Return to the terminal", "invalid_grant", "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -90,7 +90,7 @@ func (g *Grant) accept(t api.OAuthToken, now time.Time) {
 
 func signInEnded(err error) error {
 	if e, refused := errors.AsType[*client.Error](err); refused && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests {
-		return errors.New("your sign-in has ended: run millrace login")
+		return errors.New("your session has expired: run millrace login")
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func Write(folder string, step Step) error {
 		case err != nil:
 			return err
 		case string(have) != f.text && !step.Force:
-			return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.name)
+			return fmt.Errorf("%s already exists and differs: replace it with --force, or choose another folder with --to", f.name)
 		}
 	}
 	for _, f := range files {
@@ -132,7 +132,7 @@ func (s Step) settings() (string, error) {
 	git, commit, submodules, python, conda := "", "", "", "", ""
 	if from := s.Recipe.Source; from != nil {
 		if !gitAddress.MatchString(from.Git) || !gitCommit.MatchString(from.Commit) {
-			return "", fmt.Errorf("the code of the step cannot be had: %q at %q", from.Git, from.Commit)
+			return "", fmt.Errorf("can't get the code of the step: %q at %q", from.Git, from.Commit)
 		}
 		git, commit = from.Git, from.Commit
 		if from.Submodules {
@@ -146,7 +146,7 @@ func (s Step) settings() (string, error) {
 		}
 	} else if s.Software != nil {
 		if python = s.Software.Python; !pythonVersion.MatchString(python) {
-			return "", fmt.Errorf("%q is no version of Python", python)
+			return "", fmt.Errorf("%q is not a Python version", python)
 		}
 	}
 	return fmt.Sprintf("git=%s\ncommit=%s\nsubmodules=%s\npython=%s\nconda=%s\n", quoted(git), quoted(commit), quoted(submodules), quoted(python), quoted(conda)), nil
@@ -158,11 +158,11 @@ func condaPlatform(lock string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(lock), "\n")
 	head := condaHead.FindStringSubmatch(lines[0])
 	if head == nil {
-		return "", fmt.Errorf("%q does not begin a lock of conda packages", lines[0])
+		return "", fmt.Errorf("%q is not the start of a conda lock file", lines[0])
 	}
 	for _, line := range lines[1:] {
 		if !condaPackage.MatchString(line) || strings.Contains(line, "..") {
-			return "", fmt.Errorf("%q is no conda package of a lock", line)
+			return "", fmt.Errorf("%q is not a conda package of a lock file", line)
 		}
 	}
 	return head[1], nil
@@ -176,7 +176,7 @@ func startScript(r api.Recipe) (string, error) {
 	b.WriteString("# Sets the variables of the step and runs its command. An image need not\n# have any program but its shell.\nhere=${0%/*}\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		if !variableName.MatchString(name) {
-			return "", fmt.Errorf("%q is no name of a variable", name)
+			return "", fmt.Errorf("%q is not a valid variable name", name)
 		}
 		parts := strings.Split(r.Env[name], r.Folder)
 		for i, part := range parts {

@@ -91,9 +91,9 @@ func TestWhatIsInTheWayOfAStepIsNotReplaced(t *testing.T) {
 		fails string
 	}{
 		"nothing":              {"", false, ""},
-		"a script":             {"run.sh", false, "run.sh is there already and differs: replace it with --force, or choose another folder with --to"},
-		"the last to write":    {"start.sh", false, "start.sh is there already and differs"},
-		"a list":               {"in/reads.list", false, "in/reads.list is there already and differs"},
+		"a script":             {"run.sh", false, "run.sh already exists and differs: replace it with --force, or choose another folder with --to"},
+		"the last to write":    {"start.sh", false, "start.sh already exists and differs"},
+		"a list":               {"in/reads.list", false, "in/reads.list already exists and differs"},
 		"a script, by force":   {"run.sh", true, ""},
 		"what is not in a way": {"other.sh", false, ""},
 	} {

@@ -12,9 +12,9 @@ import (
 
 type runsCompare struct {
 	session.Flags `embed:""`
-	A             string `arg:"" help:"Id of a run."`
-	B             string `arg:"" help:"Id of another run."`
-	All           bool   `env:"-" help:"Show what is the same, too."`
+	A             string `arg:"" help:"ID of a run."`
+	B             string `arg:"" help:"ID of another run."`
+	All           bool   `env:"-" help:"Also show what is the same."`
 }
 
 // Run prints what is different, and what that did.

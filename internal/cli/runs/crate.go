@@ -14,7 +14,7 @@ type runsCrate struct {
 	session.Flags `embed:""`
 	runArg        `embed:""`
 	To            string `env:"-" placeholder:"FILE" help:"File to write. Default: the run's id with .crate.zip."`
-	Force         bool   `env:"-" help:"Replace a file that is there."`
+	Force         bool   `env:"-" help:"Replace an existing file."`
 }
 
 // Run prints the name of the file when it is whole.
@@ -28,7 +28,7 @@ func (c *runsCrate) Run(w screen.Console) error {
 		to = id + ".crate.zip"
 	}
 	if _, err := os.Lstat(to); err == nil && !c.Force {
-		return fmt.Errorf("%s is there already: --force replaces it, --to names another", to)
+		return fmt.Errorf("%s already exists: replace it with --force, or choose another file with --to", to)
 	}
 	resp, err := s.API.DownloadRunCrate(s.Ctx, id, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func writeWhole(to string, r io.Reader) error {
 	}
 	if err != nil {
 		_ = os.Remove(part)
-		return fmt.Errorf("the archive broke off, try again: %w", err)
+		return fmt.Errorf("the download of the archive was interrupted, try again: %w", err)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 type runsDelete struct {
 	session.Flags `embed:""`
-	Run_          []string `arg:"" name:"run" help:"Ids of the runs."`
+	Run_          []string `arg:"" name:"run" help:"IDs of the runs."`
 }
 
 // Run deletes one after the other.
@@ -23,5 +23,5 @@ func (c *runsDelete) Run(w screen.Console) error {
 			return api.Deleted{}, s.Explain(err)
 		}
 		return r.JSON200.Data, nil
-	}, func(d api.Deleted) { s.Say("%s is deleted", d.ID) })
+	}, func(d api.Deleted) { s.Say("deleted %s", d.ID) })
 }

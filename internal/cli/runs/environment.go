@@ -11,10 +11,10 @@ import (
 
 type runsEnvironment struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
-	Node          string `arg:"" help:"Id of the step."`
-	Lock          bool   `env:"-" xor:"what" help:"Print its lock and nothing else."`
-	Log           bool   `env:"-" xor:"what" help:"Print the end of the log of its building and nothing else."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
+	Node          string `arg:"" help:"ID of the step."`
+	Lock          bool   `env:"-" xor:"what" help:"Print only the lock file."`
+	Log           bool   `env:"-" xor:"what" help:"Print only the end of the installation log."`
 }
 
 // Run shows what was built.
@@ -33,7 +33,7 @@ func (c *runsEnvironment) Run(w screen.Console) error {
 		_, err = io.WriteString(s.Out, s.LogText(e.Log))
 		return err
 	case c.Lock && e.Lock == nil:
-		return errors.New("it is not known yet what is installed: the environment is " + string(e.State))
+		return errors.New("the installed packages aren't known yet: the environment is " + string(e.State))
 	case c.Lock:
 		_, err = io.WriteString(s.Out, s.LogText(*e.Lock))
 		return err

@@ -7,8 +7,8 @@ import (
 
 type runsFavorite struct {
 	session.Flags `embed:""`
-	Run_          []string `arg:"" name:"run" help:"Ids of the runs."`
-	Remove        bool     `env:"-" help:"Take the mark off."`
+	Run_          []string `arg:"" name:"run" help:"IDs of the runs."`
+	Remove        bool     `env:"-" help:"Remove the mark."`
 }
 
 // Run marks one after the other.

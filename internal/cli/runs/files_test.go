@@ -90,12 +90,12 @@ func TestOutputsAreDownloadedAsTheyAreNamed(t *testing.T) {
 		"those of a name":         {three(), "--name *.csv", "a/o/x.csv b/o/x.csv", ""},
 		"none of a name":          {three(), "--name *.bam", "", ""},
 		"a folder by its name":    {three(), "--name plots", "plots.zip", ""},
-		"by no pattern":           {three(), "--name [", "", "--name [ is no pattern"},
+		"by no pattern":           {three(), "--name [", "", "--name [ is not a valid pattern"},
 		"none at all":             {map[string]string{"GET /api/runs/run_1/outputs": list(`null`)}, "", "", ""},
 		"of no run":               {map[string]string{}, "", "", "no such run (see millrace runs list)"},
-		"damaged ones are not":    {run(map[string]string{"GET /a/x.csv": "!!", "GET /api/runs/run_1/outputs": list(`null`, output("a", "x.csv", "ax", later))}), "", "", "x.csv: arrived damaged"},
-		"a name that leads out":   {run(map[string]string{"GET /api/runs/run_1/outputs": list(`null`, output("a", "../x", "ax", later))}), "", "", `".." is no name for a file here`},
-		"an archive that is none": {run(map[string]string{"GET /archive": "words", "GET /api/runs/run_1/outputs": list(`null`, folder)}), "", "", "plots.zip: the archive broke off"},
+		"damaged ones are not":    {run(map[string]string{"GET /a/x.csv": "!!", "GET /api/runs/run_1/outputs": list(`null`, output("a", "x.csv", "ax", later))}), "", "", "x.csv: was damaged in transfer"},
+		"a name that leads out":   {run(map[string]string{"GET /api/runs/run_1/outputs": list(`null`, output("a", "../x", "ax", later))}), "", "", `".." is not a valid file name here`},
+		"an archive that is none": {run(map[string]string{"GET /archive": "words", "GET /api/runs/run_1/outputs": list(`null`, folder)}), "", "", "plots.zip: the download of the archive was interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,9 +134,9 @@ func TestAnExpiredAddressIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ second, tells string }{
 		"and is there":   {output("a", "x", "ax", later), ""},
-		"and has gone":   {output("a", "other", "ax", later), "x is no longer there"},
+		"and has gone":   {output("a", "other", "ax", later), "x no longer exists"},
 		"and fails":      {"", "broken"},
-		"and is another": {strings.Replace(output("a", "x", "ax", later), sum("ax"), sum("zz"), 1), "arrived damaged"},
+		"and is another": {strings.Replace(output("a", "x", "ax", later), sum("ax"), sum("zz"), 1), "was damaged in transfer"},
 	} {
 		lists := []string{output("a", "x", "ax", before), tt.second}
 		s := serve(t, map[string]string{"GET /a/x": "ax"})
@@ -181,13 +181,13 @@ func TestWhatAFailedStepLeftIsFetched(t *testing.T) {
 		"nothing":                    {"run_2", "", "", ""},
 		"of the newest attempt":      {"run_1 a", "err.txt   file  2 B   yes\nsub/link  link  0 B   –\nbig       file  99 B  –\n", "", ""},
 		"fetched, what has bytes":    {"run_1 a --to TO", "TO/err.txt\n", "", "err.txt"},
-		"of an item, out of bounds":  {"run_1 a --shard 1 --to TO", "", `".." is no name for a file here`, ""},
-		"of an attempt, cut off":     {"run_1 a --attempt 1 --to TO", "", "err.txt: the store ended it after 2 of 3 bytes", ".err.txt.3.part"},
+		"of an item, out of bounds":  {"run_1 a --shard 1 --to TO", "", `".." is not a valid file name here`, ""},
+		"of an attempt, cut off":     {"run_1 a --attempt 1 --to TO", "", "err.txt: the storage closed the connection after 2 of 3 bytes", ".err.txt.3.part"},
 		"of an attempt that is gone": {"run_1 a --attempt 7", "", "no such run", ""},
-		"of a step without any":      {"run_1 c", "", "nothing is kept of this step: see millrace runs kept run_1", ""},
-		"of an item without any":     {"run_1 a --shard 2", "", "nothing is kept of this step", ""},
-		"fetched, of no step":        {"run_1 --to TO", "", "--to, --shard and --attempt need the id of a step", ""},
-		"an attempt of no step":      {"run_1 --attempt 1", "", "need the id of a step", ""},
+		"of a step without any":      {"run_1 c", "", "no folder of this step is kept: see millrace runs kept run_1", ""},
+		"of an item without any":     {"run_1 a --shard 2", "", "no folder of this step is kept", ""},
+		"fetched, of no step":        {"run_1 --to TO", "", "--to, --shard and --attempt need the ID of a step", ""},
+		"an attempt of no step":      {"run_1 --attempt 1", "", "need the ID of a step", ""},
 	} {
 		to := t.TempDir()
 		d, status := s.types(t, append([]string{"runs", "kept"}, strings.Fields(strings.ReplaceAll(tt.command, "TO", to))...)...)
@@ -209,12 +209,12 @@ func TestACrateIsThereWholeOrNotAtAll(t *testing.T) {
 		left, tells   string
 	}{
 		"whole":            {whole, "", false, whole, ""},
-		"half":             {whole[:len(whole)/2], "", false, "", "the archive broke off, try again"},
-		"empty":            {"", "", false, "", "the archive broke off, try again"},
+		"half":             {whole[:len(whole)/2], "", false, "", "the download of the archive was interrupted, try again"},
+		"empty":            {"", "", false, "", "the download of the archive was interrupted, try again"},
 		"refused":          {`403 {"success":false,"error":"not yours","code":"forbidden","requestId":"r"}`, "", false, "", "not yours"},
-		"one is there":     {whole, "mine", false, "mine", "is there already: --force replaces it, --to names another"},
+		"one is there":     {whole, "mine", false, "mine", "already exists: replace it with --force"},
 		"one is replaced":  {whole, "mine", true, whole, ""},
-		"by half of one":   {whole[:20], "mine", true, "mine", "the archive broke off"},
+		"by half of one":   {whole[:20], "mine", true, "mine", "the download of the archive was interrupted"},
 		"by nothing":       {`500 {"success":false,"error":"broken","code":"internal","requestId":"r"}`, "mine", true, "mine", "broken"},
 		"one has no place": {whole, "", false, "", "no such file or directory"},
 	} {
@@ -269,9 +269,9 @@ func TestAStepIsFetchedToBeDoneAgain(t *testing.T) {
 		"with a file":                       {"a", "command in/reads/x run.sh start.sh", ""},
 		"of an item, whose hash nobody has": {"a --shard 3", "command in/reads/three run.sh start.sh", ""},
 		"with software":                     {"py", "command environment.lock install.py run.sh start.sh", ""},
-		"with software nobody knows yet":    {"new", "", "it is not known what was installed for the step: its environment is building"},
-		"with a file that leads out":        {"bad", "", `".." is no name for a file here`},
-		"with a file that is another":       {"other", "", "in/x: arrived damaged"},
+		"with software nobody knows yet":    {"new", "", "the packages installed for the step aren't known: its environment is building"},
+		"with a file that leads out":        {"bad", "", `".." is not a valid file name here`},
+		"with a file that is another":       {"other", "", "in/x: was damaged in transfer"},
 		"of no step":                        {"gone", "", "no such run"},
 	} {
 		to := filepath.Join(t.TempDir(), "to")
@@ -284,7 +284,7 @@ func TestAStepIsFetchedToBeDoneAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(to, "run.sh"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, status := s.types(t, "runs", "reproduce", "run_1", "py", "--to", to); status != 1 || !strings.Contains(d.Errors.String(), "run.sh is there already and differs") {
+	if d, status := s.types(t, "runs", "reproduce", "run_1", "py", "--to", to); status != 1 || !strings.Contains(d.Errors.String(), "run.sh already exists and differs") {
 		t.Errorf("over a script of one's own: %d, %q", status, d.Errors)
 	}
 	if d, status := s.types(t, "runs", "reproduce", "run_1", "py", "--to", to, "--force"); status != 0 || files(t, to) != "command environment.lock install.py run.sh start.sh" {

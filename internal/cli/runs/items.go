@@ -14,10 +14,10 @@ import (
 
 type runsItems struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
-	Node          string `arg:"" help:"Id of the scattered node."`
-	Status        string `env:"-" help:"Only items of this status, such as failed."`
-	Limit         int    `short:"n" env:"-" default:"0" help:"At most so many; 0 is all."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
+	Node          string `arg:"" help:"ID of a step that runs once per item."`
+	Status        string `env:"-" help:"Only items in this state, such as failed."`
+	Limit         int    `short:"n" env:"-" default:"0" help:"Maximum number to list; 0: all."`
 }
 
 // Run lists the items of a scatter, failed ones first.
@@ -51,7 +51,7 @@ func (c *runsItems) Run(w screen.Console) error {
 
 func showItems(s *session.Session, list []api.Shard) {
 	if len(list) == 0 {
-		s.Note("No items: the node has not begun, or none has this status")
+		s.Note("No items: the step hasn't started, or no item is in this state")
 		return
 	}
 	rows := [][]string{{"ITEM", "VALUE", "STATUS", "TRIES", "TOOK", "MEMORY", "EXIT", "FILES"}}

@@ -13,18 +13,18 @@ import (
 
 type runsKept struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
-	Node          string `arg:"" optional:"" help:"Id of the step. Without it: list what is kept of the run."`
-	Shard         int    `env:"-" help:"Which item of a scattered step, from 0."`
-	Attempt       int    `env:"-" help:"Which attempt, from 1. Default: the newest that is kept."`
-	To            string `env:"-" help:"Fetch the files into this folder."`
-	Force         bool   `env:"-" help:"Replace files that are there and differ."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
+	Node          string `arg:"" optional:"" help:"ID of the step. Without it: list the run's kept folders."`
+	Shard         int    `env:"-" help:"Item of a step that runs once per item, from 0."`
+	Attempt       int    `env:"-" help:"Attempt, from 1. Default: the newest with a kept folder."`
+	To            string `env:"-" help:"Download the files to this folder."`
+	Force         bool   `env:"-" help:"Replace existing files that differ."`
 }
 
 // Run lists what is kept, or fetches it.
 func (c *runsKept) Run(w screen.Console) error {
 	if c.Node == "" && (c.To != "" || c.Shard != 0 || c.Attempt != 0) {
-		return errors.New("--to, --shard and --attempt need the id of a step")
+		return errors.New("--to, --shard and --attempt need the ID of a step")
 	}
 	s, err := c.Open(w)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *runsKept) Run(w screen.Console) error {
 		}
 	}
 	if attempt == 0 {
-		return errors.New("nothing is kept of this step: see millrace runs kept " + c.Run_)
+		return errors.New("no folder of this step is kept: see millrace runs kept " + c.Run_)
 	}
 	return c.files(s, attempt)
 }
@@ -52,7 +52,7 @@ func (c *runsKept) Run(w screen.Console) error {
 func (c *runsKept) attempts(s *session.Session, list []api.KeptAttempt) error {
 	return s.Emit(list, func() {
 		if len(list) == 0 {
-			s.Note("Nothing is kept of this run: no step failed, its folder has had its time, or there was no room.")
+			s.Note("No kept folders: no step failed, the folders have expired, or there was no disk space.")
 			return
 		}
 		rows := [][]string{{"STEP", "SHARD", "ATTEMPT", "ENTRIES", "SIZE", "KEPT UNTIL"}}

@@ -15,8 +15,8 @@ type Logs struct {
 	session.Flags `embed:""`
 	runArg        `embed:""`
 	Follow        bool   `short:"f" env:"-" help:"Keep printing until the run ends."`
-	Node          string `env:"-" help:"Only what this node wrote."`
-	Shard         int    `env:"-" help:"With --node: only this shard."`
+	Node          string `env:"-" help:"Only the log of this step."`
+	Shard         int    `env:"-" help:"With --node: only this item."`
 }
 
 // logPlace is a point in what a run wrote.
@@ -33,7 +33,7 @@ func (c *Logs) Run(w screen.Console) error {
 		return errors.New("--shard needs --node")
 	}
 	if c.JSON && c.Follow {
-		return errors.New("--json prints what is there; --follow needs text")
+		return errors.New("--json and --follow can't be combined")
 	}
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
@@ -76,7 +76,7 @@ func hasNode(s *session.Session, run, node string) error {
 	if slices.ContainsFunc(r.JSON200.Nodes, func(n api.RunNode) bool { return n.ID == node }) {
 		return nil
 	}
-	return fmt.Errorf("the run has no node %q: \"millrace runs view %s\" lists them", node, run)
+	return fmt.Errorf("the run has no step %q: \"millrace runs view %s\" lists them", node, run)
 }
 
 // readLogs prints what was written from a point on, and returns where it ended.

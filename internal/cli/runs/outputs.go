@@ -16,7 +16,7 @@ import (
 
 type outputsCommand struct {
 	List     outputsList     `cmd:"" default:"withargs" aliases:"ls" help:"List a run's outputs."`
-	Download outputsDownload `cmd:"" help:"Download a run's outputs and check them."`
+	Download outputsDownload `cmd:"" help:"Download a run's outputs and verify their checksums."`
 }
 
 type outputsList struct {
@@ -65,7 +65,7 @@ type outputsDownload struct {
 	runArg        `embed:""`
 	To            string `env:"-" default:"." help:"Folder to write to."`
 	Name          string `env:"-" placeholder:"PATTERN" help:"Only files whose name matches, such as *.csv."`
-	Force         bool   `env:"-" help:"Replace files that are there and differ."`
+	Force         bool   `env:"-" help:"Replace existing files that differ."`
 }
 
 // Run prints the path of each file that is there, whole and checked.
@@ -75,7 +75,7 @@ func (c *outputsDownload) Run(w screen.Console) error {
 		return err
 	}
 	if _, err := path.Match(c.Name, ""); err != nil {
-		return fmt.Errorf("--name %s is no pattern", c.Name)
+		return fmt.Errorf("--name %s is not a valid pattern", c.Name)
 	}
 	list, err := outputs(s, id)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *outputsDownload) Run(w screen.Console) error {
 		return s.Emit(fetched, nil)
 	}
 	if len(fetched) == 0 {
-		s.Note("There is nothing to download.")
+		s.Note("No outputs to download.")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func renewed(s *session.Session, run string, o api.Output) (api.Output, error) {
 			return again, nil
 		}
 	}
-	return o, fmt.Errorf("%s is no longer there", o.Name)
+	return o, fmt.Errorf("%s no longer exists", o.Name)
 }
 
 // places gives each output a path of its own: its name, and where several

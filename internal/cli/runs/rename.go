@@ -12,16 +12,16 @@ import (
 // labelFlags say what a run is called.
 type labelFlags struct {
 	Name *string  `env:"-" help:"Name of the run."`
-	Note *string  `env:"-" help:"Why it is run, or what came of it."`
-	Tag  []string `env:"-" sep:"none" help:"A tag to find it by; may be given again."`
+	Note *string  `env:"-" help:"Why you ran it, or what you found."`
+	Tag  []string `env:"-" sep:"none" help:"A tag to find it by; repeatable."`
 }
 
 type runsRename struct {
 	session.Flags `embed:""`
-	Run_          string   `arg:"" name:"run" help:"Id of the run."`
+	Run_          string   `arg:"" name:"run" help:"ID of the run."`
 	Name          *string  `arg:"" optional:"" help:"The name; an empty one removes it."`
 	Note          *string  `env:"-" help:"The note; an empty one removes it."`
-	Tag           []string `env:"-" sep:"none" help:"A tag, in place of those there are; may be given again."`
+	Tag           []string `env:"-" sep:"none" help:"A tag; replaces existing tags; repeatable."`
 	NoTags        bool     `env:"-" help:"Remove all tags."`
 }
 
@@ -37,7 +37,7 @@ func (c *runsRename) Run(w screen.Console) error {
 		in.Tags = &tags
 	}
 	if in.Name == nil && in.Note == nil && in.Tags == nil {
-		return errors.New("nothing to change: give a name, --note, --tag or --no-tags")
+		return errors.New("nothing to change: set a name, --note, --tag or --no-tags")
 	}
 	r, err := s.API.EditRunWithResponse(s.Ctx, c.Run_, nil, in)
 	if err != nil {

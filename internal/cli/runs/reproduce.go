@@ -14,11 +14,11 @@ import (
 
 type runsReproduce struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
-	Node          string `arg:"" help:"Id of the step."`
-	Shard         int    `env:"-" help:"Which item of a scattered step, from 0."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
+	Node          string `arg:"" help:"ID of the step."`
+	Shard         int    `env:"-" help:"Item of a step that runs once per item, from 0."`
 	To            string `env:"-" required:"" help:"Folder to write to."`
-	Force         bool   `env:"-" help:"Replace files that are there and differ."`
+	Force         bool   `env:"-" help:"Replace existing files that differ."`
 }
 
 // Run fetches what a step was given, and writes how to do it again.
@@ -51,7 +51,7 @@ func (c *runsReproduce) Run(w screen.Console) error {
 	}
 	return s.Emit(r, func() {
 		s.Say("%s", filepath.Join(c.To, "run.sh"))
-		s.Note("It does step %s again, as attempt %d did: %s/run.sh", c.Node, r.Attempt, strings.TrimSuffix(c.To, "/"))
+		s.Note("To run step %s again like attempt %d: %s/run.sh", c.Node, r.Attempt, strings.TrimSuffix(c.To, "/"))
 	})
 }
 
@@ -66,7 +66,7 @@ func (c *runsReproduce) software(s *session.Session, r api.Recipe) (*reproduce.S
 	}
 	e := got.JSON200.Data
 	if e.Lock == nil {
-		return nil, errors.New("it is not known what was installed for the step: its environment is " + string(e.State))
+		return nil, errors.New("the packages installed for the step aren't known: its environment is " + string(e.State))
 	}
 	return &reproduce.Software{Python: text(e.Python), Lock: *e.Lock}, nil
 }

@@ -16,12 +16,12 @@ import (
 
 type runsRetry struct {
 	session.Flags `embed:""`
-	Run_          string   `arg:"" name:"run" help:"Id of the run."`
-	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
-	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
-	Current       bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
-	Only          []string `env:"-" sep:"none" placeholder:"NODE" help:"Run this node alone, with what the run made for it; may be given again."`
-	Preview       bool     `env:"-" help:"Start nothing: say what would be reused, and why not the rest."`
+	Run_          string   `arg:"" name:"run" help:"ID of the run."`
+	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Change the value of a parameter."`
+	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Change the size, such as 4x16."`
+	Current       bool     `env:"-" help:"Use the workflow's current version, not the version of the run."`
+	Only          []string `env:"-" sep:"none" placeholder:"NODE" help:"Run only this step, with its inputs from the run; repeatable."`
+	Preview       bool     `env:"-" help:"Start nothing: show what would be reused, and why the rest wouldn't."`
 	watchFlags    `embed:""`
 }
 

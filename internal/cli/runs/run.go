@@ -17,16 +17,16 @@ import (
 type Start struct {
 	session.Flags            `embed:""`
 	definitions.ComputeFlags `embed:""`
-	Workflow                 string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
-	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
-	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
-	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
-	Executor                 string   `env:"-" placeholder:"NAME" help:"Where to execute it, as millrace executors lists them. Default: the first that has the size."`
-	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
-	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs there once the run has completed, by --output-connection or --connection. {runId} in it stands for the id of the run."`
-	OutputConnection         string   `env:"-" help:"Id or name of the connection that outputs are copied by, if it is another than --connection."`
-	MaxCredits               *float64 `env:"-" placeholder:"CREDITS" help:"What the run may cost: it is interrupted before it costs more."`
+	Workflow                 string   `arg:"" help:"ID or name of a workflow, or a definition file, which is applied first."`
+	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; repeatable."`
+	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Run a sweep: start one run per value. Repeat the flag for one run per combination."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern (uploaded first), the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
+	Connection               string   `env:"-" help:"ID or name of the connection to use for addresses."`
+	Executor                 string   `env:"-" placeholder:"NAME" help:"Where it runs: a name from millrace executors. Default: the first that offers the size."`
+	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a definition file: name of the workflow."`
+	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs there when the run completes, using --output-connection or --connection. {runId} is replaced by the run ID."`
+	OutputConnection         string   `env:"-" help:"ID or name of the connection for copying outputs, if different from --connection."`
+	MaxCredits               *float64 `env:"-" placeholder:"CREDITS" help:"Spending limit: the run is interrupted before it exceeds it."`
 	labelFlags               `embed:""`
 	watchFlags               `embed:""`
 }
@@ -34,7 +34,7 @@ type Start struct {
 // watchFlags say how a run is followed.
 type watchFlags struct {
 	Watch bool `short:"w" env:"-" help:"Follow the run; exit with 0 when it completed, 1 when it failed, 2 when it was cancelled or interrupted."`
-	Logs  bool `short:"l" env:"-" help:"With --watch: print what the commands write, too."`
+	Logs  bool `short:"l" env:"-" help:"With --watch: also print the log."`
 }
 
 // Run submits under one key, so that however often the call is repeated, one
@@ -159,7 +159,7 @@ type Left struct{ Run string }
 
 // Error says how to come back.
 func (l Left) Error() string {
-	return fmt.Sprintf("stopped watching; %s goes on (millrace runs watch %s, millrace runs cancel %s)", l.Run, l.Run, l.Run)
+	return fmt.Sprintf("stopped watching; %s continues (millrace runs watch %s, millrace runs cancel %s)", l.Run, l.Run, l.Run)
 }
 
 // ExitCode is the shell's for Ctrl-C.

@@ -16,37 +16,37 @@ import (
 // Command is what one does with runs.
 type Command struct {
 	List        runsList        `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
-	View        runsView        `cmd:"" help:"Show a run with its nodes."`
-	Watch       runsWatch       `cmd:"" help:"Follow a run until it ends, and exit as it did."`
-	Logs        Logs            `cmd:"" help:"Print what a run wrote."`
-	Items       runsItems       `cmd:"" help:"List the items of a scattered node, failed ones first."`
-	Events      runsEvents      `cmd:"" help:"List what happened in a run."`
+	View        runsView        `cmd:"" help:"Show a run with its steps."`
+	Watch       runsWatch       `cmd:"" help:"Follow a run until it ends; the exit status shows how it ended."`
+	Logs        Logs            `cmd:"" help:"Print a run's log."`
+	Items       runsItems       `cmd:"" help:"List the items of a step that runs once per item, failed ones first."`
+	Events      runsEvents      `cmd:"" help:"List a run's events."`
 	Rename      runsRename      `cmd:"" help:"Give a run a name, a note or tags."`
-	Compare     runsCompare     `cmd:"" help:"Set two runs side by side."`
+	Compare     runsCompare     `cmd:"" help:"Compare two runs."`
 	Sweep       runsSweep       `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
-	Share       runsShare       `cmd:"" help:"Make a link to a run's results, for people without an account."`
-	Links       runsLinks       `cmd:"" help:"List the links to a run's results."`
-	Unshare     runsUnshare     `cmd:"" help:"End a link to a run's results."`
-	Environment runsEnvironment `cmd:"" help:"Show the software that was built for a step, its lock, or the log of its building."`
-	Kept        runsKept        `cmd:"" help:"Show or fetch the kept folder of a step that failed."`
-	Reproduce   runsReproduce   `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
+	Share       runsShare       `cmd:"" help:"Create a link to a run's results, for people without an account."`
+	Links       runsLinks       `cmd:"" help:"List links to a run's results."`
+	Unshare     runsUnshare     `cmd:"" help:"Revoke a link to a run's results."`
+	Environment runsEnvironment `cmd:"" help:"Show the packages installed for a step, the lock file, or the installation log."`
+	Kept        runsKept        `cmd:"" help:"Show or download the kept folder of a failed step."`
+	Reproduce   runsReproduce   `cmd:"" help:"Download a step's inputs and command to run it on your own machine."`
 	Cancel      runsCancel      `cmd:"" help:"Cancel a run."`
-	Delete      runsDelete      `cmd:"" help:"Delete runs that have ended, with all that they made."`
-	Favorite    runsFavorite    `cmd:"" aliases:"star" help:"Mark runs as favorites, or take the mark off."`
-	Retry       runsRetry       `cmd:"" help:"Run again what a run did; what succeeded is reused."`
+	Delete      runsDelete      `cmd:"" help:"Delete ended runs with their logs, events and outputs."`
+	Favorite    runsFavorite    `cmd:"" aliases:"star" help:"Mark runs as favorites, or remove the mark."`
+	Retry       runsRetry       `cmd:"" help:"Retry a run; completed steps are reused."`
 	Outputs     outputsCommand  `cmd:"" help:"Outputs of a run: list, download."`
 	Crate       runsCrate       `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`
 }
 
 type runsList struct {
 	session.Flags `embed:""`
-	Status        string        `env:"-" help:"Only runs of this status."`
-	Workflow      string        `env:"-" help:"Only runs of this workflow, by id or name."`
+	Status        string        `env:"-" help:"Only runs in this state."`
+	Workflow      string        `env:"-" help:"Only runs of this workflow, by ID or name."`
 	Since         time.Duration `env:"-" help:"Only runs started within, such as 24h."`
 	Until         time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
 	Tag           string        `env:"-" help:"Only runs with this tag."`
-	StartedBy     string        `aliases:"by" env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
-	Q             string        `aliases:"search" short:"s" env:"-" placeholder:"WORDS" help:"Only runs with these words in their name, note, tags, error or parameters; #12: those of that number."`
+	StartedBy     string        `aliases:"by" env:"-" placeholder:"ID" help:"Only runs started by this person; me: your own."`
+	Q             string        `aliases:"search" short:"s" env:"-" placeholder:"WORDS" help:"Only runs with these words in their name, note, tags, error or parameters; #12: runs with that number."`
 	Favorite      bool          `env:"-" help:"Only your favorites."`
 	Limit         int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
 }
@@ -120,7 +120,7 @@ func runs(s *session.Session, params api.ListRunsParams, most int) ([]api.RunRow
 
 func showRuns(s *session.Session, list []api.RunRow) {
 	if len(list) == 0 {
-		s.Note("No runs: start one with millrace run <workflow> --watch")
+		s.Note("No runs. Start one with millrace run <workflow> --watch")
 		return
 	}
 	rows := [][]string{{"ID", "WORKFLOW", "NAME", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
@@ -144,7 +144,7 @@ func ComputeText(c api.Compute) string {
 
 // runArg names a run.
 type runArg struct {
-	Run string `arg:"" optional:"" help:"Id of the run. Default: the newest."`
+	Run string `arg:"" optional:"" help:"ID of the run. Default: the newest."`
 }
 
 // id is the run that was named, or the team's newest.
@@ -239,7 +239,7 @@ func copyText(c *api.OutputCopy) string {
 		said += ": " + *c.Message
 	}
 	if c.NextAttemptAt != nil {
-		said += "; the next attempt is at " + c.NextAttemptAt.Local().Format(time.TimeOnly)
+		said += "; next attempt: " + c.NextAttemptAt.Local().Format(time.TimeOnly)
 	}
 	return said
 }
@@ -247,7 +247,7 @@ func copyText(c *api.OutputCopy) string {
 type runsWatch struct {
 	session.Flags `embed:""`
 	runArg        `embed:""`
-	Logs          bool `short:"l" env:"-" help:"Print what the commands write, too."`
+	Logs          bool `short:"l" env:"-" help:"Also print the log."`
 }
 
 // Run exits as run --watch does.
@@ -286,7 +286,7 @@ func (c *runsEvents) Run(w screen.Console) error {
 
 type runsCancel struct {
 	session.Flags `embed:""`
-	Run_          []string `arg:"" name:"run" help:"Ids of the runs."`
+	Run_          []string `arg:"" name:"run" help:"IDs of the runs."`
 }
 
 // Run asks for the end of each; a run that has ended stays as it is.
@@ -308,7 +308,7 @@ func (c *runsCancel) Run(w screen.Console) error {
 		case api.RunStatusCancelled:
 			verb = "is cancelled"
 		default:
-			verb = "had ended: " + string(d.Status)
+			verb = "had already ended: " + string(d.Status)
 		}
 		s.Say("%s %s", d.RunID, verb)
 	})

@@ -12,10 +12,10 @@ import (
 
 type runsShare struct {
 	session.Flags `embed:""`
-	Run_          string   `arg:"" name:"run" help:"Id of the run."`
-	Hours         int      `env:"-" default:"168" help:"How long the link works, 1 to 720 hours."`
-	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME" help:"A parameter to show; may be given again."`
-	AllowCopy     bool     `env:"-" help:"Let people copy the workflow to a team of theirs."`
+	Run_          string   `arg:"" name:"run" help:"ID of the run."`
+	Hours         int      `env:"-" default:"168" help:"Hours until it expires, 1 to 720."`
+	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME" help:"A parameter to show; repeatable."`
+	AllowCopy     bool     `env:"-" help:"Allow people to copy the workflow to their own team."`
 }
 
 // Run makes a link; its token is shown this once.
@@ -33,14 +33,14 @@ func (c *runsShare) Run(w screen.Console) error {
 	made := r.JSON201.Data
 	return s.Emit(made, func() {
 		s.Say("%s", made.Link)
-		s.Note("Whoever has the link sees the graph and the outputs until %s. It is shown this once; end it with: millrace runs unshare %s %s",
+		s.Note("Anyone with the link can see the graph and the outputs until %s. The link is shown only once. Revoke it with: millrace runs unshare %s %s",
 			made.ExpiresAt.Local().Format("2006-01-02 15:04"), made.RunID, made.ID)
 	})
 }
 
 type runsLinks struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
 }
 
 // Run lists the links to a run's results.
@@ -65,8 +65,8 @@ func (c *runsLinks) Run(w screen.Console) error {
 
 type runsUnshare struct {
 	session.Flags `embed:""`
-	Run_          string `arg:"" name:"run" help:"Id of the run."`
-	Link          string `arg:"" help:"Id of the link, as runs links shows it."`
+	Run_          string `arg:"" name:"run" help:"ID of the run."`
+	Link          string `arg:"" help:"ID of the link, as runs links shows it."`
 }
 
 // Run ends a link at once.
@@ -79,5 +79,5 @@ func (c *runsUnshare) Run(w screen.Console) error {
 	if err != nil {
 		return s.Explain(err)
 	}
-	return s.Emit(r.JSON200.Data, func() { s.Say("%s is revoked", c.Link) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("revoked %s", c.Link) })
 }

@@ -48,7 +48,7 @@ func TestARunIsRenamedAsItWasTyped(t *testing.T) {
 		"tags, with a comma":      {"runs rename run_1 --tag a,b --tag c", is, "", at + `{"tags":["a,b","c"]}`},
 		"no tags":                 {"runs rename run_1 --no-tags", is, "", at + `{"tags":[]}`},
 		"tags in place of others": {"runs rename run_1 --no-tags --tag c", is, "", at + `{"tags":["c"]}`},
-		"nothing":                 {"runs rename run_1", "", "nothing to change: give a name, --note, --tag or --no-tags", "nothing"},
+		"nothing":                 {"runs rename run_1", "", "nothing to change: set a name, --note, --tag or --no-tags", "nothing"},
 		"of no run":               {"runs rename run_2 x", "", "no such run (see millrace runs list)", ""},
 	})
 }
@@ -95,7 +95,7 @@ func TestRunsAreListedAsTheyWereAskedFor(t *testing.T) {
 		"by one's own":           {"runs --by me", "", "", "GET /api/runs?favorite=false&startedBy=user_7"},
 		"by a workflow":          {"runs --workflow count", "", "", "GET /api/runs?favorite=false&workflowId=wf_1"},
 		"by a workflow's id":     {"runs --workflow wf_not_there", "", "", "GET /api/runs?favorite=false&workflowId=wf_not_there"},
-		"by one of two the same": {"runs --workflow twin", "", `2 workflows are called "twin": name one by its id (wf_2, wf_3)`, ""},
+		"by one of two the same": {"runs --workflow twin", "", `2 workflows are called "twin": use the ID (wf_2, wf_3)`, ""},
 		"by no workflow":         {"runs --workflow none", "", `the team has no workflow "none"`, ""},
 		"of a time to come":      {"runs --since=-1h", "", "--since and --until say how long ago", "nothing"},
 		"by a time of no kind":   {"runs --since 1", "", "duration", "nothing"},
@@ -109,7 +109,7 @@ func TestWhatBecameOfRunsThatWereCancelled(t *testing.T) {
 		answers["POST /api/runs/"+id+"/cancel"] = data(fmt.Sprintf(`{"runId":%q,"status":%q}`, id, status))
 	}
 	serve(t, answers).check(t, map[string]typed{
-		"all":              {"runs cancel run_1 run_2 run_3 run_4 run_5", "run_1 is being cancelled\nrun_2 is being cancelled\nrun_3 is cancelled\nrun_4 had ended: completed\nrun_5 had ended: interrupted\n", "", ""},
+		"all":              {"runs cancel run_1 run_2 run_3 run_4 run_5", "run_1 is being cancelled\nrun_2 is being cancelled\nrun_3 is cancelled\nrun_4 had already ended: completed\nrun_5 had already ended: interrupted\n", "", ""},
 		"until one is not": {"runs cancel run_1 run_9 run_2", "run_1 is being cancelled\n", "no such run", "POST /api/runs/run_9/cancel"},
 		"none":             {"runs cancel", "", "expected", "nothing"},
 	})
@@ -257,7 +257,7 @@ func TestTheSoftwareOfAStep(t *testing.T) {
 		"its packages":         {"runs environment run_1 a", "PACKAGE  VERSION\nnumpy    2.0\n", "", ""},
 		"its lock":             {"runs environment run_1 a --lock", "numpy==2.0\n", "", ""},
 		"its log, into a file": {"runs environment run_1 a --log", "built\x1b[2J\n", "", ""}, // as it is
-		"no lock":              {"runs environment run_1 b --lock", "", "it is not known yet what is installed: the environment is failed", ""},
+		"no lock":              {"runs environment run_1 b --lock", "", "the installed packages aren't known yet: the environment is failed", ""},
 		"no log":               {"runs environment run_1 b --log", "", "", ""},
 		"both":                 {"runs environment run_1 a --lock --log", "", "can't be used together", "nothing"},
 		"of no step":           {"runs environment run_1 c", "", "no such run", ""},

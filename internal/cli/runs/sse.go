@@ -54,7 +54,7 @@ func follow(s *session.Session, run string, each func(message) error) error {
 			return s.Explain(err)
 		}
 		if lost >= maxLost {
-			return fmt.Errorf("lost contact with %s; the run goes on there, see millrace runs view %s", s.Server, run)
+			return fmt.Errorf("lost the connection to %s; the run continues there, see millrace runs view %s", s.Server, run)
 		}
 		if s.Sleep(s.Ctx, pause) != nil {
 			return Left{run}
@@ -65,7 +65,7 @@ func follow(s *session.Session, run string, each func(message) error) error {
 func deliver(s *session.Session, f line.Frame, each func(message) error) error {
 	var m message
 	if err := json.Unmarshal(f.Data, &m.RunMessage); err != nil {
-		return fmt.Errorf("the server sent a frame that is no JSON: %w", err)
+		return fmt.Errorf("the server sent an event that isn't JSON: %w", err)
 	}
 	if _, end, ok := strings.Cut(f.ID, ":"); ok {
 		m.logEnd, _ = strconv.ParseInt(end, 10, 64)

@@ -154,7 +154,7 @@ func TestWatchingEnds(t *testing.T) {
 		t.Parallel()
 		d := clitest.New(t)
 		s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }))
-		if err := watch(s, "run_1", false); err == nil || !strings.Contains(err.Error(), "lost contact") || len(d.Slept) != maxLost {
+		if err := watch(s, "run_1", false); err == nil || !strings.Contains(err.Error(), "lost the connection") || len(d.Slept) != maxLost {
 			t.Errorf("%v after %d tries", err, len(d.Slept))
 		}
 	})
@@ -187,9 +187,9 @@ func TestAStreamThatCannotBeShownIsGivenUp(t *testing.T) {
 		says   string
 		pauses int
 	}{
-		"no JSON":             {"data: {\n\n", 200, "lost contact with http://127.0.0.1", maxLost},
-		"another kind of it":  {"data: [1]\n\n", 200, "lost contact", maxLost},
-		"events that fail":    {frame, 500, "lost contact", maxLost},
+		"no JSON":             {"data: {\n\n", 200, "lost the connection to http://127.0.0.1", maxLost},
+		"another kind of it":  {"data: [1]\n\n", 200, "lost the connection", maxLost},
+		"events that fail":    {frame, 500, "lost the connection", maxLost},
 		"events that are not": {frame, 404, "no such run (see millrace runs list)", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,14 +25,14 @@ func (c *Start) sweep(s *session.Session, vary map[string][]json.RawMessage, in 
 	started := r.JSON202.Data
 	return s.Emit(started, func() {
 		s.Say("%s", started.SweepID)
-		s.Note("%d runs were started. See them with: millrace runs sweep %s", len(started.RunIds), started.SweepID)
+		s.Note("Started %d runs. See them with: millrace runs sweep %s", len(started.RunIds), started.SweepID)
 	})
 }
 
 type runsSweep struct {
 	session.Flags `embed:""`
-	Sweep         string   `arg:"" optional:"" help:"Id of the sweep. Without it: list the newest."`
-	Output        []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; may be given again."`
+	Sweep         string   `arg:"" optional:"" help:"ID of the sweep. Without it: list the newest sweeps."`
+	Output        []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; repeatable."`
 	CSV           bool     `env:"-" name:"csv" help:"Print the table as comma-separated values."`
 }
 
@@ -65,7 +65,7 @@ func (c *runsSweep) list(s *session.Session) error {
 	list := got.JSON200.Data
 	return s.Emit(list, func() {
 		if len(list) == 0 {
-			s.Note("No sweeps: start one with millrace run <workflow> --vary name=value,value")
+			s.Note("No sweeps. Start one with millrace run <workflow> --vary name=value,value")
 			return
 		}
 		rows := [][]string{{"ID", "WORKFLOW", "NAME", "VARIES", "RUNS", "STARTED"}}

@@ -89,7 +89,7 @@ func TestWhereOutputsAreCopiedTo(t *testing.T) {
 		"nowhere": {nil, ""},
 		"done":    {&api.OutputCopy{URL: "s3://b/", State: "done"}, "s3://b/ (done)"},
 		"copying": {&api.OutputCopy{URL: "s3://b/", State: "copying", CopiedBytes: 1024, Bytes: 4096}, "s3://b/ (copying, 1.0 KB of 4.0 KB)"},
-		"failing": {&api.OutputCopy{URL: "s3://b/", State: "waiting", Message: &trouble, NextAttemptAt: &next}, "s3://b/ (waiting): the bucket refuses; the next attempt is at 09:15:00"},
+		"failing": {&api.OutputCopy{URL: "s3://b/", State: "waiting", Message: &trouble, NextAttemptAt: &next}, "s3://b/ (waiting): the bucket refuses; next attempt: 09:15:00"},
 	} {
 		if got := copyText(tt.to); got != tt.want {
 			t.Errorf("%s: %q", name, got)

@@ -48,12 +48,12 @@ func outcome(r api.Run) error {
 func summary(s *session.Session, r api.Run) {
 	s.Say("%s %s  %s  %s credits", s.Coloured(string(r.Status)), r.ID, screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed))
 	if r.Status == api.RunStatusCompleted {
-		s.Note("Fetch its outputs with: millrace runs outputs download %s", r.ID)
+		s.Note("Download its outputs with: millrace runs outputs download %s", r.ID)
 		if r.OutputTo != nil {
-			s.Note("They are copied to %s: millrace runs view %s", r.OutputTo.URL, r.ID)
+			s.Note("Copying them to %s: millrace runs view %s", r.OutputTo.URL, r.ID)
 		}
 	} else {
-		s.Note("See what it wrote with: millrace logs %s", r.ID)
+		s.Note("See its log with: millrace logs %s", r.ID)
 	}
 }
 

@@ -22,6 +22,6 @@ func (s *Session) Mark(list []string, remove bool) error {
 			s.Say("%s is a favorite", d.ID)
 			return
 		}
-		s.Say("%s is no favorite", d.ID)
+		s.Say("%s is not a favorite", d.ID)
 	})
 }

@@ -39,7 +39,7 @@ func (s *Session) Team(name string) (api.TeamRow, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return api.TeamRow{}, fmt.Errorf("%d of your teams are called %q: name one by its id, see millrace teams", len(found), name)
+		return api.TeamRow{}, fmt.Errorf("%d of your teams are called %q: use the ID, see millrace teams", len(found), name)
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *Session) WorkflowID(name string) (string, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return "", fmt.Errorf("%d workflows are called %q: name one by its id (%s)", len(found), name, strings.Join(found, ", "))
+		return "", fmt.Errorf("%d workflows are called %q: use the ID (%s)", len(found), name, strings.Join(found, ", "))
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Session) File(name string) (found api.File, err error) {
 	case named == 0:
 		return found, fmt.Errorf("the team has no file %q: see millrace files ls", name)
 	case named > 1:
-		return found, fmt.Errorf("%d files are called %q: name one by its key, see millrace files ls", named, name)
+		return found, fmt.Errorf("%d files are called %q: use the key, see millrace files ls", named, name)
 	default:
 		return found, nil
 	}
@@ -218,7 +218,7 @@ func (s *Session) OutputTarget(url, connection, otherwise string) (*api.OutputTa
 		id = otherwise
 	}
 	if err == nil && id == "" {
-		err = errors.New("--output-to needs the connection that may write there: --connection, or --output-connection")
+		err = errors.New("--output-to needs a connection that can write to it: --connection or --output-connection")
 	}
 	return &api.OutputTarget{URL: url, Connection: id}, err
 }

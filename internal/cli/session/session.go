@@ -18,8 +18,8 @@ import (
 
 // Flags is what every client command takes.
 type Flags struct {
-	Server string `placeholder:"URL" help:"The server. Default: where you signed in last, else http://127.0.0.1:8080."`
-	Team   string `placeholder:"TEAM" help:"Act in this team, by id or name."`
+	Server string `placeholder:"URL" help:"The server. Default: the one you last signed in to, or http://127.0.0.1:8080."`
+	Team   string `placeholder:"TEAM" help:"Use this team, by ID or name."`
 	JSON   bool   `env:"-" help:"Print the API's data as JSON."`
 }
 
@@ -86,7 +86,7 @@ func (s *Session) Explain(err error) error {
 		return err
 	}
 	if e, isNet := errors.AsType[*net.OpError](err); isNet && e.Op == "dial" {
-		return fmt.Errorf("cannot reach %s: is the server running? Another one is named by --server or MILLRACE_SERVER", s.Server)
+		return fmt.Errorf("can't reach %s: is the server running? Choose another one with --server or MILLRACE_SERVER", s.Server)
 	}
 	e, refused := errors.AsType[*client.Error](err)
 	if !refused {
@@ -95,7 +95,7 @@ func (s *Session) Explain(err error) error {
 	hint := ""
 	switch {
 	case e.Status == http.StatusUnauthorized && s.Env("MILLRACE_TOKEN") != "":
-		hint = "the token in MILLRACE_TOKEN was refused; unset it, or take a fresh one"
+		hint = "the token in MILLRACE_TOKEN was refused; unset it or use a new one"
 	case e.Status == http.StatusUnauthorized:
 		hint = "run millrace login"
 	case e.Code == "insufficient_credits", e.Code == "plan_limit":

@@ -145,7 +145,7 @@ func TestASessionIsWhatWasAskedForBeforeWhatIsKept(t *testing.T) {
 		"a team that there isn't":    {session.Flags{Team: "Green"}, "", "", "", `you have no team "Green"`},
 		"a token of the environment": {session.Flags{}, "given", "", "given", ""}, // the team that was chosen is of another sign-in
 		"that, in a team":            {session.Flags{Team: "team_other"}, "given", "team_other", "given", ""},
-		"no address":                 {session.Flags{Server: "ftp://x"}, "", "", "", "is no address of a server"},
+		"no address":                 {session.Flags{Server: "ftp://x"}, "", "", "", "is not a server address"},
 		"nobody there":               {session.Flags{Server: "http://127.0.0.1:1"}, "", "", "", "not signed in to http://127.0.0.1:1"},
 	} {
 		d := clitest.New(t)

@@ -23,7 +23,7 @@ func (s *Session) Upload(path, contentType string) (api.File, error) {
 		return api.File{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return api.File{}, fmt.Errorf("%s is no ordinary file", path)
+		return api.File{}, fmt.Errorf("%s is not a regular file", path)
 	}
 	kind, _, _ := mime.ParseMediaType(cmp.Or(contentType, mime.TypeByExtension(filepath.Ext(path)), "application/octet-stream"))
 	if info.Size() > transfer.LargeFrom {
@@ -55,14 +55,14 @@ func (s *Session) UploadKey(path string) (string, error) {
 func (s *Session) verify(path, key, sum string) (api.File, error) {
 	f, err := s.File(key)
 	if err != nil {
-		return f, fmt.Errorf("%s did not arrive: %w", path, err)
+		return f, fmt.Errorf("couldn't upload %s: %w", path, err)
 	}
 	if f.Sha256 == nil {
 		s.Note("%s: the server has not hashed it yet.", path)
 		return f, nil
 	}
 	if *f.Sha256 != sum {
-		return f, fmt.Errorf("%s arrived damaged or changed while it was sent (SHA-256 %s here, %s there): delete it with millrace files rm %s and upload it again", path, sum, *f.Sha256, key)
+		return f, fmt.Errorf("%s was damaged or changed during the upload (SHA-256 %s here, %s there): delete it with millrace files rm %s and upload it again", path, sum, *f.Sha256, key)
 	}
 	return f, nil
 }

@@ -46,7 +46,7 @@ func (d *Folder) FetchArchive(name, url string) error {
 }
 
 func isThere(name string) error {
-	return fmt.Errorf("%s is there already: --force replaces it, --to names another folder", name)
+	return fmt.Errorf("%s already exists: replace it with --force, or choose another folder with --to", name)
 }
 
 // archiveSum is a hash of what is in an archive, but for when that was written.
@@ -104,7 +104,7 @@ func (d *Folder) receive(part, url string) error {
 		_, err = zip.NewReader(f, size)
 	}
 	if err != nil {
-		err = fmt.Errorf("the archive broke off, try again: %w", err)
+		err = fmt.Errorf("the download of the archive was interrupted, try again: %w", err)
 	}
 	return errors.Join(err, f.Sync(), f.Close())
 }

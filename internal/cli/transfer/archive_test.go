@@ -90,22 +90,22 @@ func TestAnArchiveIsThereWholeOrNotAtAll(t *testing.T) {
 	}{
 		"whole":                     {path: "res.zip", url: store.URL + "/whole", left: "res.zip"},
 		"below folders":             {path: "a/o/res.zip", url: store.URL + "/whole", left: "a/o/res.zip"},
-		"half":                      {path: "res.zip", url: store.URL + "/half", fails: "res.zip: the archive broke off, try again"},
-		"cut":                       {path: "res.zip", url: store.URL + "/cut", fails: "res.zip: the archive broke off, try again"},
-		"words":                     {path: "res.zip", url: store.URL + "/words", fails: "the archive broke off"},
-		"nothing":                   {path: "res.zip", url: store.URL + "/nothing", fails: "the archive broke off"},
+		"half":                      {path: "res.zip", url: store.URL + "/half", fails: "res.zip: the download of the archive was interrupted, try again"},
+		"cut":                       {path: "res.zip", url: store.URL + "/cut", fails: "res.zip: the download of the archive was interrupted, try again"},
+		"words":                     {path: "res.zip", url: store.URL + "/words", fails: "the download of the archive was interrupted"},
+		"nothing":                   {path: "res.zip", url: store.URL + "/nothing", fails: "the download of the archive was interrupted"},
 		"refused":                   {path: "res.zip", url: store.URL + "/refused", fails: "res.zip: the address has expired"},
 		"a store that is away":      {path: "res.zip", url: "http://127.0.0.1:1/?signature=secret", fails: "connection refused"},
-		"one that is there":         {path: "res.zip", url: store.URL + "/whole", there: "res.zip", fails: "res.zip is there already: --force replaces it", left: "res.zip"},
+		"one that is there":         {path: "res.zip", url: store.URL + "/whole", there: "res.zip", fails: "res.zip already exists: replace it with --force", left: "res.zip"},
 		"one that may be replaced":  {path: "res.zip", url: store.URL + "/whole", there: "res.zip", force: true, left: "res.zip"},
-		"replaced by half":          {path: "res.zip", url: store.URL + "/half", there: "res.zip", force: true, fails: "broke off", left: "res.zip"},
+		"replaced by half":          {path: "res.zip", url: store.URL + "/half", there: "res.zip", force: true, fails: "was interrupted", left: "res.zip"},
 		"a file where a folder is":  {path: "a/res.zip", url: store.URL + "/whole", there: "a", fails: "a", left: "a"},
-		"above the folder":          {path: "../res.zip", url: store.URL + "/whole", fails: `".." is no name for a file here`},
-		"above it, on the way":      {path: "a/../../res.zip", url: store.URL + "/whole", fails: `".." is no name for a file here`},
-		"from the top":              {path: "/res.zip", url: store.URL + "/whole", fails: `"" is no name for a file here`},
-		"no name":                   {path: "", url: store.URL + "/whole", fails: `"" is no name for a file here`},
-		"a name that turns the bar": {path: "a\rb.zip", url: store.URL + "/whole", fails: "is no name for a file here"},
-		"a name of another system":  {path: `a\b.zip`, url: store.URL + "/whole", fails: "is no name for a file here"},
+		"above the folder":          {path: "../res.zip", url: store.URL + "/whole", fails: `".." is not a valid file name here`},
+		"above it, on the way":      {path: "a/../../res.zip", url: store.URL + "/whole", fails: `".." is not a valid file name here`},
+		"from the top":              {path: "/res.zip", url: store.URL + "/whole", fails: `"" is not a valid file name here`},
+		"no name":                   {path: "", url: store.URL + "/whole", fails: `"" is not a valid file name here`},
+		"a name that turns the bar": {path: "a\rb.zip", url: store.URL + "/whole", fails: "is not a valid file name here"},
+		"a name of another system":  {path: `a\b.zip`, url: store.URL + "/whole", fails: "is not a valid file name here"},
 	} {
 		f, path := folder(t, tt.force)
 		if tt.there != "" {
@@ -163,7 +163,7 @@ func TestAnArchiveThatIsThereIsCompared(t *testing.T) {
 	} {
 		text, name, mode = "hello", "a.txt", 0o644
 		change()
-		if err := fetch(); err == nil || !strings.Contains(err.Error(), "is there already") {
+		if err := fetch(); err == nil || !strings.Contains(err.Error(), "already exists") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -61,7 +61,7 @@ type File struct {
 func safeName(name string) error {
 	bad := name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl)
 	if bad {
-		return fmt.Errorf("%q is no name for a file here; fetch it by its address (--json shows it)", name)
+		return fmt.Errorf("%q is not a valid file name here; download it from its URL (shown by --json)", name)
 	}
 	return nil
 }
@@ -82,9 +82,9 @@ func (d *Folder) Fetch(f File) error {
 	case have == f.Sum:
 		return nil // it is there already
 	case !d.Force && f.Sum == "":
-		return fmt.Errorf("%s is there already: replace it with --force, or choose another folder with --to", f.Path)
+		return fmt.Errorf("%s already exists: replace it with --force, or choose another folder with --to", f.Path)
 	case !d.Force:
-		return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.Path)
+		return fmt.Errorf("%s already exists and differs: replace it with --force, or choose another folder with --to", f.Path)
 	}
 	if folder := path.Dir(f.Path); folder != "." {
 		if err := d.root.MkdirAll(folder, 0o755); err != nil {
@@ -166,7 +166,7 @@ func (d *Folder) fill(name string, f File) error {
 			break
 		}
 		if err == nil {
-			err = fmt.Errorf("the store ended it after %d of %d bytes", have, f.Size)
+			err = fmt.Errorf("the storage closed the connection after %d of %d bytes", have, f.Size)
 		}
 		if try >= maxTries || d.Ctx.Err() != nil || errors.Is(err, errRefused) {
 			return errors.Join(err, d.Ctx.Err())
@@ -177,7 +177,7 @@ func (d *Folder) fill(name string, f File) error {
 	}
 	if f.Sum == "" && have > f.Size {
 		_ = d.root.Remove(name)
-		return fmt.Errorf("arrived damaged: it has more than %d bytes", f.Size)
+		return fmt.Errorf("was damaged in transfer: it has more than %d bytes", f.Size)
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); f.Sum != "" && sum != f.Sum {
 		_ = d.root.Remove(name) // going on from it would never help
@@ -187,7 +187,7 @@ func (d *Folder) fill(name string, f File) error {
 }
 
 func damaged(sum, want string) error {
-	return fmt.Errorf("arrived damaged: its SHA-256 is %s, and should be %s", sum, want)
+	return fmt.Errorf("was damaged in transfer: its SHA-256 is %s, expected %s", sum, want)
 }
 
 var errRefused = errors.New("refused")

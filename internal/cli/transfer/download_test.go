@@ -48,14 +48,14 @@ func TestAFileOfAnotherLengthIsNotKept(t *testing.T) {
 		"as long as it should be":       {store: answering(digits), size: 10},
 		"as long, behind a part":        {store: ranged(digits), part: "0123", size: 10},
 		"nothing of nothing":            {store: answering("never asked"), size: 0},
-		"shorter, without ranges":       {store: answering("0123"), size: 10, fails: "the store ended it after 4 of 10 bytes", failsNoHash: "the store ended it after 4 of 10 bytes"},
+		"shorter, without ranges":       {store: answering("0123"), size: 10, fails: "the storage closed the connection after 4 of 10 bytes", failsNoHash: "the storage closed the connection after 4 of 10 bytes"},
 		"shorter, with ranges":          {store: ranged("0123"), size: 10, fails: "416", failsNoHash: "416"},
 		"empty":                         {store: answering(""), size: 10, fails: "after 0 of 10 bytes", failsNoHash: "after 0 of 10 bytes"},
-		"one byte longer":               {store: answering(digits + "X"), size: 10, fails: "arrived damaged: its SHA-256 is", failsNoHash: "arrived damaged: it has more than 10 bytes"},
-		"much longer":                   {store: answering(strings.Repeat("x", 1<<20)), size: 10, fails: "arrived damaged", failsNoHash: "it has more than 10 bytes"},
+		"one byte longer":               {store: answering(digits + "X"), size: 10, fails: "was damaged in transfer: its SHA-256 is", failsNoHash: "was damaged in transfer: it has more than 10 bytes"},
+		"much longer":                   {store: answering(strings.Repeat("x", 1<<20)), size: 10, fails: "was damaged in transfer", failsNoHash: "it has more than 10 bytes"},
 		"a part that is longer":         {store: ranged(digits), part: digits + "more", size: 10},
 		"a page in place of it":         {store: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, size: 10, fails: "404", failsNoHash: "404"},
-		"another range than asked for":  {store: elsewhere, part: "0123", size: 10, fails: "the store answered 206", failsNoHash: "the store answered 206"},
+		"another range than asked for":  {store: elsewhere, part: "0123", size: 10, fails: "the storage responded with 206", failsNoHash: "the storage responded with 206"},
 		"a store that never works":      {store: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, size: 10, fails: "503", failsNoHash: "503"},
 		"a store with words for people": {store: refusing, size: 10, fails: "the file is gone", failsNoHash: "the file is gone"},
 	} {
@@ -102,12 +102,12 @@ func TestWhatIsThereIsReplacedOnlyWhenThatWasAsked(t *testing.T) {
 		fails, left string
 	}{
 		"the same":                  {digits, sum(digits), false, "", digits},
-		"another":                   {"mine", sum(digits), false, "f is there already and differs: replace it with --force", "mine"},
+		"another":                   {"mine", sum(digits), false, "f already exists and differs: replace it with --force", "mine"},
 		"another, by force":         {"mine", sum(digits), true, "", digits},
-		"who knows":                 {digits, "", false, "f is there already: replace it with --force", digits},
+		"who knows":                 {digits, "", false, "f already exists: replace it with --force", digits},
 		"who knows, by force":       {"mine", "", true, "", digits},
 		"another that fails":        {"mine", sum("other"), true, "damaged", "mine"},
-		"an empty one, who knows":   {"", "", false, "f is there already: replace it", ""},
+		"an empty one, who knows":   {"", "", false, "f already exists: replace it", ""},
 		"an empty one that differs": {"", sum(digits), false, "differs", ""},
 	} {
 		d, path := folder(t, tt.force)
@@ -143,7 +143,7 @@ func TestANameMayBeAsLongAsFileSystemsTake(t *testing.T) {
 				t.Errorf("%d bytes: there are %d", length, len(got))
 			}
 			err := d.FetchArchive("y"+name[1:], server.URL)
-			if err == nil || !strings.Contains(err.Error(), "the archive broke off") { // and nothing before it
+			if err == nil || !strings.Contains(err.Error(), "the download of the archive was interrupted") { // and nothing before it
 				t.Errorf("an archive of %d bytes: %v", length, err)
 			}
 		}

@@ -55,7 +55,7 @@ func (u Large) Put(f *os.File, info os.FileInfo) (api.File, error) {
 	})
 	group.Go(func() error { return u.within(ctx).sendMissing(f, state) })
 	if err := group.Wait(); err != nil {
-		return api.File{}, fmt.Errorf("%w. What has arrived is kept for 7 days: run the same command again to go on", err)
+		return api.File{}, fmt.Errorf("%w. Uploaded parts are kept for 7 days: run the same command again to continue", err)
 	}
 	done, err := u.complete(state.UploadID, sum)
 	if over(err) {
@@ -103,7 +103,7 @@ func (u Large) resume(note, path string, info os.FileInfo) (api.LargeUploadState
 	if id, err := os.ReadFile(note); err == nil {
 		r, err := u.API.GetUploadWithResponse(u.Ctx, string(id), nil)
 		if err == nil && r.JSON200.Data.Size == info.Size() {
-			u.Note("%s: going on with what has arrived before.", filepath.Base(path))
+			u.Note("%s: resuming an earlier upload.", filepath.Base(path))
 			return r.JSON200.Data, nil
 		}
 		if e, refused := errors.AsType[*client.Error](err); err != nil && (!refused || e.Status >= http.StatusInternalServerError || e.Status == http.StatusUnauthorized) {

@@ -163,7 +163,7 @@ func TestAnUploadInPartsGoesOnWhereItBrokeOff(t *testing.T) {
 			u := &uploads{t: t, part: map[int]int{2: http.StatusBadRequest}}
 			d, f := clitest.New(t), local(t, digits)
 			_, notes, err := u.send(d, f)
-			if err == nil || !strings.Contains(err.Error(), "What has arrived is kept for 7 days: run the same command again to go on") || strings.Contains(err.Error(), "secret") || len(notes) != 1 {
+			if err == nil || !strings.Contains(err.Error(), "Uploaded parts are kept for 7 days: run the same command again to continue") || strings.Contains(err.Error(), "secret") || len(notes) != 1 {
 				t.Fatalf("%v, notes %v", err, notes)
 			}
 			for n, text := range map[int]string{1: "012", 3: "678", 4: "9"} {
@@ -243,7 +243,7 @@ func TestAnUploadInPartsIsCompletedOnce(t *testing.T) {
 		})
 	}
 	u := &uploads{t: t, unsigned: true}
-	if _, _, err := u.send(clitest.New(t), local(t, digits)); err == nil || !strings.Contains(err.Error(), "gave no address for a part") {
+	if _, _, err := u.send(clitest.New(t), local(t, digits)); err == nil || !strings.Contains(err.Error(), "sent no upload address for a part") {
 		t.Errorf("without addresses: %v", err)
 	}
 }

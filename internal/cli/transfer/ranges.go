@@ -21,7 +21,7 @@ const (
 )
 
 // errNoRanges is a store that gives a file only as a whole.
-var errNoRanges = errors.New("the store knows no ranges")
+var errNoRanges = errors.New("the storage doesn't support ranges")
 
 // stretches is a file on its way. Beside the bytes there is a mark for each stretch that
 // is whole, so that the next try, or program, fetches the others.
@@ -179,7 +179,7 @@ func (s *stretches) once(d *Folder, url string, number int64) (err error) {
 	case resp.StatusCode != http.StatusPartialContent:
 		return fmt.Errorf("%w: %w", errRefused, refusal(resp))
 	case resp.Header.Get("Content-Range") != fmt.Sprintf("bytes %d-%d/%d", from, from+length-1, s.file.Size):
-		return fmt.Errorf("the store has another file of this name")
+		return fmt.Errorf("the storage has another file with this name")
 	}
 	seen := &counted{to: s.shown}
 	n, err := io.Copy(io.NewOffsetWriter(s.part, from), io.TeeReader(io.LimitReader(resp.Body, length), seen))

@@ -120,7 +120,7 @@ func (s *sender) address(number int, first bool) (api.SignedPart, error) {
 	}
 	to, given := s.signed[number]
 	if !given {
-		return to, errors.New("the server gave no address for a part")
+		return to, errors.New("the server sent no upload address for a part")
 	}
 	return to, nil
 }

@@ -124,5 +124,5 @@ func refusal(resp *http.Response) error {
 	if err == nil && json.Unmarshal(text, &f) == nil && f.Error != "" {
 		return &client.Error{Status: resp.StatusCode, Code: f.Code, Message: f.Error}
 	}
-	return &client.Error{Status: resp.StatusCode, Message: "the store answered " + resp.Status}
+	return &client.Error{Status: resp.StatusCode, Message: "the storage responded with " + resp.Status}
 }

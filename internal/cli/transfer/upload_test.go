@@ -42,10 +42,10 @@ func TestAnUploadIsTriedAgainWhileItsAddressLives(t *testing.T) {
 	}{
 		"taken":                          {[]int{200}, time.Hour, 1, ""},
 		"taken at the third try":         {[]int{500, 503, 201}, time.Hour, 3, ""},
-		"never":                          {[]int{500}, time.Hour, 4, "the store answered 500"},
-		"until the address expires":      {[]int{500}, 2500 * time.Millisecond, 3, "the store answered 500"},
-		"by an address that has expired": {[]int{500}, 0, 1, "the store answered 500"},
-		"too large":                      {[]int{413}, time.Hour, 1, "the store answered 413"},
+		"never":                          {[]int{500}, time.Hour, 4, "the storage responded with 500"},
+		"until the address expires":      {[]int{500}, 2500 * time.Millisecond, 3, "the storage responded with 500"},
+		"by an address that has expired": {[]int{500}, 0, 1, "the storage responded with 500"},
+		"too large":                      {[]int{413}, time.Hour, 1, "the storage responded with 413"},
 		"an address that was used":       {[]int{409}, time.Hour, 1, "the upload's address was refused: try again"},
 		"one that is gone":               {[]int{410}, time.Hour, 1, "refused: try again"},
 		"taken, but nobody heard":        {[]int{500, 409}, time.Hour, 2, ""}, // the hash tells whether whole
