@@ -287,7 +287,7 @@ test("the editor in light and dark, wide and narrow", async () => {
   await ada.page.locator(".cm-content").waitFor();
   await look(ada.page, "editor-step");
   await ada.page.goto(`${harness.url}/workflows/${id}?run=true`);
-  await ada.page.getByRole("dialog").getByText("credits an hour").waitFor();
+  await ada.page.getByRole("dialog").getByText("credits/hour").waitFor();
   await look(ada.page, "run-dialog");
   calm(ada.page);
 });

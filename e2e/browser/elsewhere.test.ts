@@ -74,7 +74,7 @@ test("an object is chosen in a bucket, and is seen coming", async () => {
   const dialog = page.getByRole("dialog", { name: "Run" });
   await dialog.getByRole("button", { name: "Choose a file" }).click();
   const picker = page.getByRole("dialog", { name: "Files for reads" });
-  await picker.getByRole("button", { name: "Look into a bucket" }).click();
+  await picker.getByRole("button", { name: "Browse a bucket" }).click();
   await picker.getByRole("button", { name: "run7" }).click();
   await picker.getByRole("button", { name: "Use genome.fa" }).waitFor();
   await look(page, "bucket");

@@ -51,7 +51,7 @@ test("packages are checked as they are typed, and a missing uv is said at the fi
   await until("the list is saved", async () => (await now()).nodes[0].environment?.pip?.length === 1);
   await page.locator("section", { has: field }).getByText(missing).waitFor();
   await page.getByLabel(/^Python version/).fill("latest");
-  await page.getByText("A version such as 3.12.").waitFor();
+  await page.getByText("Enter a version such as 3.12.").waitFor();
   await look(page, "packages");
   calm(page);
 });
@@ -108,14 +108,14 @@ test("where the code is, is checked as it is typed", async () => {
   await page.getByRole("tab", { name: "Workflow" }).click();
   const field = page.getByLabel("Repository");
   await field.fill("file:///etc");
-  await page.getByText("An address such as").waitFor();
+  await page.getByText("Enter an address such as").waitFor();
   await field.fill("https://ada:word@git.example.org/a.git");
-  await page.getByText("Leave out user and password: make a connection for them.").waitFor();
+  await page.getByText("Remove the username and password, and create a connection for them.").waitFor();
   expect((await now()).source).toBeUndefined();
   await field.fill("https://git.example.org/ada/analysis.git");
   await field.blur();
   await page.getByLabel("Folder").fill("../other");
-  await page.getByText("A folder in the repository").waitFor();
+  await page.getByText("Enter a folder in the repository").waitFor();
   await page.getByLabel("Folder").fill("scripts");
   await page.getByLabel("Folder").blur();
   await until("the folder is saved", async () => (await now()).source?.path === "scripts");

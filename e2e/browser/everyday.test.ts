@@ -19,7 +19,7 @@ async function narrow(page: Awaited<ReturnType<Harness["visitor"]>>["page"]): Pr
 test("the bell rings while one looks at another page, and reading it silences it", async () => {
   const { page, api } = await harness.person("Nora Bell");
   await page.goto(`${harness.url}/notifications`);
-  await page.getByText("Nothing yet").waitFor();
+  await page.getByText("No notifications yet").waitFor();
   await page.goto(`${harness.url}/workflows`);
   await page.getByRole("link", { name: "Notifications", exact: true }).waitFor();
   const made = await api("POST", "/api/workflows", {
@@ -27,7 +27,7 @@ test("the bell rings while one looks at another page, and reading it silences it
     definition: { nodes: [{ id: "boom", command: "exit 3" }] },
   });
   await api("POST", "/api/runs", { workflowId: made.body.data.id });
-  await page.getByRole("link", { name: "Notifications: 1 unread one" }).click();
+  await page.getByRole("link", { name: "Notifications: 1 unread" }).click();
   const row = page.getByRole("listitem").filter({ hasText: "Breaks" });
   await row.getByText("(unread)").waitFor({ state: "attached" });
   await accessible(page, "notifications");
@@ -55,21 +55,21 @@ test("a budget is set, holds, and is said on the pages", async () => {
   await page.goto(`${harness.url}/billing`);
   const budgets = page.locator("section", { has: page.getByRole("heading", { name: "Budgets" }) });
   await budgets.getByText("No budgets.").waitFor();
-  await budgets.getByRole("button", { name: "Add a budget" }).click();
+  await budgets.getByRole("button", { name: "Add budget" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("combobox", { name: "Of" }).selectOption("tag");
+  await dialog.getByRole("combobox", { name: "Applies to" }).selectOption("tag");
   await dialog.getByRole("textbox", { name: "Tag" }).fill("pilot");
-  await dialog.getByRole("spinbutton", { name: "Credits a month" }).fill("0.01");
+  await dialog.getByRole("spinbutton", { name: "Credits per month" }).fill("0.01");
   await dialog.getByRole("checkbox", { name: /Hard limit/ }).check();
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "hidden" });
   await budgets.getByText("pilot").waitFor();
   await budgets.getByText("hard limit").waitFor();
-  await budgets.getByText(/At this month's pace|Spent/).waitFor();
+  await budgets.getByText(/Forecast for the month|Budget spent/).waitFor();
   expect((await api("POST", "/api/runs", run)).body.code).toBe("budget_exhausted");
 
-  const costs = page.locator("section", { has: page.getByRole("heading", { name: "What runs cost" }) });
-  await costs.getByRole("combobox", { name: "Sum up" }).selectOption("tag");
+  const costs = page.locator("section", { has: page.getByRole("heading", { name: "Run costs" }) });
+  await costs.getByRole("combobox", { name: "Group by" }).selectOption("tag");
   await costs.getByRole("cell", { name: "pilot" }).waitFor();
   const download = page.waitForEvent("download");
   await costs.getByRole("button", { name: "CSV" }).click();
@@ -87,8 +87,8 @@ test("a webhook for a chat shows its message before it is made", async () => {
   await page.goto(`${harness.url}/team/webhooks`);
   await page.getByRole("button", { name: "New webhook" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("textbox", { name: "Address" }).fill("https://hooks.example.org/services/1");
-  await dialog.getByRole("combobox", { name: "Who reads the messages" }).selectOption("discord");
+  await dialog.getByRole("textbox", { name: "URL" }).fill("https://hooks.example.org/services/1");
+  await dialog.getByRole("combobox", { name: "Format" }).selectOption("discord");
   await dialog.getByRole("button", { name: "Preview" }).click();
   await dialog.getByText("allowed_mentions").waitFor();
   await look(page, "webhook-preview");
@@ -101,10 +101,10 @@ test("a webhook for a chat shows its message before it is made", async () => {
     .first()
     .waitFor();
   await dialog.getByRole("textbox", { name: /Template/ }).fill('{"content": "{{title}}"}');
-  await dialog.getByRole("button", { name: "Create" }).click();
-  await dialog.getByText("The webhook is ready").waitFor();
+  await dialog.getByRole("button", { name: "Create webhook" }).click();
+  await dialog.getByText("Webhook created").waitFor();
   await dialog.getByRole("button", { name: "Done" }).click();
   await page.getByText("for Discord").waitFor();
   await page.getByRole("button", { name: "Deliveries" }).click();
-  await page.getByRole("dialog").getByText("Nothing was sent yet.").waitFor();
+  await page.getByRole("dialog").getByText("No deliveries yet.").waitFor();
 });

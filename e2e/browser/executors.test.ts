@@ -64,10 +64,10 @@ test("a size is compared with the executor that is chosen", async () => {
   const picker = dialog.getByLabel("Where it runs");
   const huge = dialog.getByRole("radio", { name: /^Huge/ });
   await picker.selectOption("here");
-  await dialog.getByText("More than here has").waitFor();
+  await dialog.getByText("Too large for here").waitFor();
   expect(await huge.isDisabled()).toBe(true);
   await picker.selectOption("cluster");
-  await dialog.getByText("More than here has").waitFor({ state: "detached" });
+  await dialog.getByText("Too large for here").waitFor({ state: "detached" });
   expect(await huge.isDisabled()).toBe(false);
 
   // A size that was chosen before stays chosen, and the dialog says what that means.

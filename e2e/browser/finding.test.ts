@@ -91,10 +91,10 @@ test("a filter is kept, chosen again, and dropped; nobody else sees it", async (
   await page.getByRole("combobox", { name: "State" }).selectOption("failed");
   await page.getByRole("searchbox", { name: "Search the list" }).fill("broken");
   await row(page, "fine").waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Keep this filter" }).click();
+  await page.getByRole("button", { name: "Save this filter" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("textbox", { name: "Name" }).fill("What broke");
-  await dialog.getByRole("button", { name: "Keep", exact: true }).click();
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
 
   await page.goto(`${harness.url}/runs?favorites=true`);

@@ -73,7 +73,7 @@ test("a workflow follows its repository until it is detached", async () => {
   expect(await branch.inputValue()).toBe(second);
   await branch.fill("not a name");
   await branch.blur();
-  await page.getByText("Not the name of a branch, a tag or a commit.").waitFor();
+  await page.getByText("Enter the name of a branch, a tag or a commit.").waitFor();
   await branch.fill("main");
   await branch.blur();
   const id = page.url().split("/workflows/")[1]?.split("?")[0];

@@ -75,8 +75,8 @@ test("a guest who edits starts a run, and follows it by a link to its results", 
 /** sizesOf are the sizes of a dialog: the one that is chosen, and those that cannot be. */
 async function sizesOf(page: Page): Promise<{ chosen: string; disabled: string[] }> {
   const group = page.getByRole("dialog").getByRole("group", { name: "Size" });
-  await group.getByText("None on this server").waitFor();
-  await group.getByText("More than this server has").first().waitFor();
+  await group.getByText("Not available on this server").waitFor();
+  await group.getByText("Too large for this server").first().waitFor();
   const read = (selector: string) =>
     group
       .locator("label", { has: page.locator(selector) })

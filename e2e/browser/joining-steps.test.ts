@@ -96,7 +96,7 @@ test("steps are joined by keyboard alone", async () => {
   await tabTo("the second step", () => focused('.react-flow__node[data-id="b"]'));
   await page.keyboard.press("Enter");
   await page.getByRole("tab", { name: "Step", selected: true }).waitFor();
-  await tabTo("where its input comes from", () => focused('select[aria-label="Where in comes from"]'));
+  await tabTo("where its input comes from", () => focused('select[aria-label="Source of in"]'));
   await page.keyboard.type("First");
   await page.keyboard.press("Enter");
   await until("a line carries out to in", async () => {
@@ -108,7 +108,7 @@ test("steps are joined by keyboard alone", async () => {
   // Order alone, without a file.
   await page.locator('.react-flow__node[data-id="c"]').focus();
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Order only" }).waitFor();
+  await page.getByRole("heading", { name: "Order (no files)" }).waitFor();
   await tabTo("what it runs after", () => focused('select[aria-label="Run after"]'));
   await page.keyboard.type("Second");
   await page.keyboard.press("Enter");

@@ -127,7 +127,7 @@ test("what Nextflow reported of a run and its tasks is shown, and nothing that c
   await page.keyboard.press("Escape");
   await page.getByRole("tab", { name: "Resources" }).click();
   await page.getByRole("region", { name: "Resources by step" }).waitFor();
-  await page.getByLabel("What was measured").selectOption("time");
+  await page.getByLabel("Metric").selectOption("time");
   await look(page, "reported-resources");
   await page.getByRole("tab", { name: "Details" }).click();
   await page.getByText("nextflow 24.10.0").waitFor();

@@ -36,7 +36,7 @@ test("a template is run at a click, with its sample data", async () => {
   const card = page.getByRole("listitem").filter({ hasText: "Count words, map and reduce" });
   await card.waitFor();
   await look(page, "templates");
-  await card.getByRole("button", { name: "Use and run" }).click();
+  await card.getByRole("button", { name: "Run example" }).click();
   await page.waitForURL(/\/runs\/run_/);
   const id = page.url().split("/").at(-1);
   await until("the run completes", async () => (await ada.api("GET", `/api/runs/${id}`)).body.status === "completed");

@@ -31,7 +31,7 @@ test("from a template to its outputs, watched live", async () => {
   const card = page
     .getByRole("listitem")
     .filter({ has: page.getByRole("heading", { name: "Count words, map and reduce" }) });
-  await card.getByRole("button", { name: "Use and run" }).click();
+  await card.getByRole("button", { name: "Run example" }).click();
   await page.waitForURL(/\/runs\/run_/);
   await node(page, "Add up").waitFor();
   // The graph follows the run without the page being loaded again.
@@ -243,7 +243,7 @@ test("the run dialog checks what it is given, and estimates", async () => {
   await dialog.getByLabel("How many").fill("12");
   await dialog.getByText("At most 9.").waitFor();
   await dialog.getByLabel("How many").fill("7");
-  await dialog.getByText("credits an hour").waitFor();
+  await dialog.getByText("credits/hour").waitFor();
   await dialog.getByText("Custom").click();
   await dialog.getByLabel("vCPU", { exact: true }).fill("900");
   await dialog.getByLabel("GB", { exact: true }).fill("3600");

@@ -25,7 +25,7 @@ test("a secret, a program's token, and both of them in the audit log", async () 
   await page.goto(`${harness.url}/team`);
   await page.getByRole("button", { name: "New service account" }).click();
   await dialog.getByRole("textbox", { name: "Name" }).fill("nightly");
-  await dialog.getByRole("button", { name: "Create" }).click();
+  await dialog.getByRole("button", { name: "Create service account" }).click();
   await page.getByRole("button", { name: "New token for nightly" }).click();
   await dialog.getByRole("textbox", { name: "Name" }).fill("cron");
   await dialog.getByRole("button", { name: "Create token" }).click();
@@ -40,10 +40,10 @@ test("a secret, a program's token, and both of them in the audit log", async () 
   await row("secret set").getByText("HF_TOKEN").waitFor();
   await row("token created").waitFor();
   await look(page, "audit");
-  await page.getByRole("combobox", { name: "About" }).selectOption("Secrets");
+  await page.getByRole("combobox", { name: "Subject" }).selectOption("Secrets");
   await until("only secrets are listed", async () => (await page.getByRole("row").count()) === 2);
   await row("secret set").getByRole("button", { name: "Ada Field" }).click();
-  await page.getByText("Only what Ada Field did.").waitFor();
+  await page.getByText("Only actions by Ada Field.").waitFor();
   await row("secret set").waitFor();
   const waits = page.waitForEvent("download");
   await page.getByRole("button", { name: "CSV" }).click();

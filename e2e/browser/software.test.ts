@@ -35,7 +35,7 @@ test("a run shows how its packages are built, which they are, and their lock", a
 
   await page.goto(`${harness.url}/runs/${started.body.data.runId}`);
   await page.locator(".react-flow__node", { hasText: "Greet" }).click();
-  await page.getByText("Packages (being built)").waitFor();
+  await page.getByText("Packages (installing)").waitFor();
   await look(page, "run-packages-building");
 
   index.letGo();

@@ -32,7 +32,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   const made = await ada.api("POST", "/api/workflows", { name: "Doubling", definition });
   await page.goto(`${harness.url}/launch?workflow=${made.body.data.id}`);
   const dialog = page.getByRole("dialog");
-  await dialog.getByText("Several values").click();
+  await dialog.getByText("Run a sweep").click();
   await dialog.getByRole("checkbox", { name: "Vary factor" }).check();
   await dialog.getByRole("textbox", { name: "Values of factor" }).fill("3, 10\n2");
   await dialog.getByText("Name, note and tags").click();
@@ -76,7 +76,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   const row = page.getByRole("row", { name: /^factor / });
   await row.waitFor();
   expect((await row.getByRole("cell").allTextContents()).slice(1).join(" ")).toContain("10");
-  await page.getByText("Both runs ran the same definition.").waitFor();
+  await page.getByText("Both runs used the same definition.").waitFor();
   await look(page, "compare-runs");
 
   const [newest] = await runsOf(ada);

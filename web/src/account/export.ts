@@ -5,7 +5,7 @@ import type { Api } from "../api/client.ts";
 export async function downloadExport(api: Api, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> {
   const response = await api.raw("/api/account/data", { signal });
   const reader = response.body?.getReader();
-  if (!reader) throw new Error("the export came without content");
+  if (!reader) throw new Error("the server sent an empty export");
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
   while (true) {

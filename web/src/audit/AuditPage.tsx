@@ -17,7 +17,7 @@ import { type AuditEntry, type AuditFilter, auditQuery, downloadAudit } from "./
 type Actor = AuditEntry["actor"];
 
 const subjects = {
-  "": "Everything",
+  "": "All subjects",
   "session.": "Sign-ins",
   "member.": "Members",
   "invitation.": "Invitations",
@@ -53,7 +53,7 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      intro="What was done in this team, by whom and from where. Entries are only ever added, and each is tied to the one before."
+      intro="Who did what in this team, when and from where. Entries are never changed or removed; each contains the hash of the one before."
       actions={
         whyNot === null &&
         (["csv", "jsonl"] as const).map((format) => (
@@ -73,7 +73,7 @@ export function AuditPage() {
       ) : (
         <>
           <div className="mb-4 grid max-w-lg gap-3 sm:grid-cols-2">
-            <Field label="About">
+            <Field label="Subject">
               <Select value={action} onChange={(event) => setAction(event.target.value)}>
                 {Object.entries(subjects).map(([value, words]) => (
                   <option key={value} value={value}>
@@ -82,7 +82,7 @@ export function AuditPage() {
                 ))}
               </Select>
             </Field>
-            <Field label="When">
+            <Field label="Period">
               <Select
                 value={days}
                 onChange={(event) => {
@@ -101,9 +101,9 @@ export function AuditPage() {
           </div>
           {actor && (
             <p className="mb-4">
-              Only what {actor.name} did.{" "}
+              Only actions by {actor.name}.{" "}
               <Button size="sm" onClick={() => setActor(null)}>
-                Show everybody
+                Show everyone
               </Button>
             </p>
           )}
@@ -111,10 +111,8 @@ export function AuditPage() {
             {({ pages }) => {
               const list = pages.flatMap((page) => page.rows);
               return list.length === 0 ? (
-                <Empty icon={<ScrollText aria-hidden />} title="Nothing here">
-                  {action || since || actor
-                    ? "Nothing of the kind was done."
-                    : "What you and others do in this team appears here."}
+                <Empty icon={<ScrollText aria-hidden />} title="No entries">
+                  {action || since || actor ? "No entry matches these filters." : "Actions in this team appear here."}
                 </Empty>
               ) : (
                 <Entries list={list} onActor={setActor} />
@@ -123,7 +121,7 @@ export function AuditPage() {
           </Answer>
           {entries.hasNextPage && (
             <Button className="mt-4" busy={entries.isFetchingNextPage} onClick={() => void entries.fetchNextPage()}>
-              Show earlier ones
+              Show older entries
             </Button>
           )}
         </>
@@ -155,7 +153,7 @@ function Entries({ list, onActor }: { list: AuditEntry[]; onActor: (actor: Actor
               <button
                 type="button"
                 className="underline-offset-2 hover:underline"
-                title={`Only what ${entry.actor.name} did`}
+                title={`Show only actions by ${entry.actor.name}`}
                 onClick={() => onActor(entry.actor)}
               >
                 {entry.actor.name}

@@ -53,25 +53,25 @@ export function BudgetDialog({ all, budget, onClose }: { all: Budget[]; budget: 
     <Dialog
       open
       onOpenChange={(open) => !open && onClose()}
-      title={budget ? "Change the budget" : "New budget"}
+      title={budget ? "Edit budget" : "New budget"}
       description="Months are calendar months in UTC."
     >
       <Form className="space-y-4" onSubmit={() => alertAt && save.mutate()}>
-        <Field label="Of">
+        <Field label="Applies to">
           <Choice options={scopes} value={scope} onChange={setScope} />
         </Field>
         {scope === "user" && (
-          <Field label="Person" hint="What they start, and what their schedules and triggers start.">
+          <Field label="Person" hint="Includes runs that their schedules and triggers start.">
             <Choice options={people} value={user} onChange={setUser} />
           </Field>
         )}
         {scope === "tag" && (
-          <Field label="Tag" hint="Counts runs that have it when they start.">
+          <Field label="Tag" hint="Counts runs that have this tag when they start.">
             <Input value={tag} onChange={(event) => setTag(event.target.value)} required pattern="[\w.:\/\-]{1,64}" />
           </Field>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Credits a month">
+          <Field label="Credits per month">
             <Input
               type="number"
               min={0.000001}
@@ -81,19 +81,19 @@ export function BudgetDialog({ all, budget, onClose }: { all: Budget[]; budget: 
               required
             />
           </Field>
-          <Field label="Only in the month" optional hint="In place of the one for every month.">
+          <Field label="One month only" optional hint="Replaces the monthly budget in this month.">
             <Input type="month" value={month} onChange={(event) => setMonth(event.target.value)} />
           </Field>
         </div>
         <Field
-          label="Tell owners and admins at"
-          hint="Percents, separated by commas."
-          error={alertAt ? null : "Percents from 1 to 100, separated by commas."}
+          label="Alert at (%)"
+          hint="Owners and admins are notified. Separate several values with commas."
+          error={alertAt ? null : "Enter numbers from 1 to 100, separated by commas."}
         >
           <Input value={alerts} onChange={(event) => setAlerts(event.target.value)} />
         </Field>
         <Checkbox
-          label="Hard limit: interrupt runs and start no more when it is spent"
+          label="Hard limit: when the budget is spent, interrupt runs and don't start new ones"
           checked={hard}
           onChange={(event) => setHard(event.target.checked)}
         />

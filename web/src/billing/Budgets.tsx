@@ -22,7 +22,7 @@ export function Budgets() {
   return (
     <Section
       title="Budgets"
-      intro="What the team, a person or a tag may spend in a month. Owners and admins are told when one is nearly spent."
+      intro="Monthly spending limits for the team, a person or a tag. Owners and admins are notified when one is nearly spent."
       actions={
         <Button
           size="sm"
@@ -30,7 +30,7 @@ export function Budgets() {
           disabledReason={whyNot}
           onClick={() => setEditing("new")}
         >
-          Add a budget
+          Add budget
         </Button>
       }
     >
@@ -38,7 +38,7 @@ export function Budgets() {
         {(list) => (
           <>
             {list.length === 0 && (
-              <p className="text-sm text-muted">No budgets. Runs may spend all credits that the team has.</p>
+              <p className="text-sm text-muted">No budgets. Runs can spend all of the team's credits.</p>
             )}
             <ul className="grid gap-3 sm:grid-cols-2">
               {list.map((budget) => (
@@ -88,7 +88,12 @@ function Row({ budget, all, whyNot, onEdit }: RowProps) {
         {budget.hard && <Pill tone="warn">hard limit</Pill>}
         {!budget.active && <Pill>not this month</Pill>}
       </p>
-      <Progress className="mt-3" value={(used / budget.limit) * 100} label={`Spent of ${name}`} tone={tones[state]} />
+      <Progress
+        className="mt-3"
+        value={(used / budget.limit) * 100}
+        label={`Share of ${name} spent`}
+        tone={tones[state]}
+      />
       <p className="tabular mt-2 text-sm">
         {credits(used)} of {credits(budget.limit)} credits
         {budget.held > 0 && <span className="text-muted">, {credits(budget.held)} held by active runs</span>}
@@ -97,9 +102,9 @@ function Row({ budget, all, whyNot, onEdit }: RowProps) {
         <p className="mt-1 text-sm text-muted">
           {state === "spent"
             ? budget.hard
-              ? "Spent: no runs start until it is raised or the month ends."
+              ? "Budget spent: no runs start until it is raised or the month ends."
               : "Spent."
-            : `At this month's pace: ${credits(budget.forecast)} credits by its end${state === "short" ? ", more than the budget" : ""}.`}
+            : `Forecast for the month: ${credits(budget.forecast)} credits${state === "short" ? ", more than the budget" : ""}.`}
         </p>
       )}
       <div className="mt-3 flex gap-2">

@@ -12,7 +12,7 @@ import { Table, Td, Th } from "../ui/Table.tsx";
 import { groupsCsv, nice } from "./model.ts";
 import { costsQuery, type Days, type Grouping, type UsageGroup } from "./queries.ts";
 
-const groupings: Record<Grouping, string> = { workflow: "by workflow", user: "by person", tag: "by tag" };
+const groupings: Record<Grouping, string> = { workflow: "By workflow", user: "By person", tag: "By tag" };
 
 /** Costs is what runs cost in the range of the page, by what they are of. */
 export function Costs() {
@@ -23,10 +23,10 @@ export function Costs() {
   const groups = costs.data?.groups ?? [];
   return (
     <Section
-      title="What runs cost"
+      title="Run costs"
       actions={
         <div className="flex items-center gap-2">
-          <Choice aria-label="Sum up" className="w-36!" options={groupings} value={by} onChange={setBy} />
+          <Choice aria-label="Group by" className="w-36!" options={groupings} value={by} onChange={setBy} />
           <Button
             size="sm"
             icon={<Download className="size-4" aria-hidden />}
@@ -46,11 +46,11 @@ export function Costs() {
             <p className="text-sm text-muted">No runs in the last {days} days.</p>
           ) : (
             <Table
-              label={`Costs ${groupings[by]}`}
+              label={`Costs ${groupings[by].toLowerCase()}`}
               head={
                 <>
-                  <Th>Of</Th>
-                  <Th className="max-sm:hidden">Over {days} days</Th>
+                  <Th>Name</Th>
+                  <Th className="max-sm:hidden">Last {days} days</Th>
                   <Th className="text-right">Runs</Th>
                   <Th className="text-right">Credits</Th>
                 </>

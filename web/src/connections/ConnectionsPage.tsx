@@ -36,7 +36,7 @@ export function ConnectionsPage() {
   return (
     <Page
       title="Connections"
-      intro="Buckets, HTTPS hosts and Git hosts that hold the team's data and code, with what is needed to get in."
+      intro="Access to the buckets, HTTPS hosts and Git hosts that hold your team's data and code."
       actions={connections.data?.length ? add : null}
     >
       {hidden ? (
@@ -46,8 +46,8 @@ export function ConnectionsPage() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon={<Cable aria-hidden />} title="No connections yet" actions={add}>
-                Connect a bucket and browse it here. Its keys are sealed, never shown again, and sent to its own host
-                alone.
+                Connect a bucket to browse it and use its files in runs. Its keys are stored encrypted, never shown
+                again, and sent only to its own host.
               </Empty>
             ) : (
               <Connections list={list} whyNot={whyNot} />
@@ -67,7 +67,7 @@ function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | nu
   const refresh = () => client.invalidateQueries({ queryKey: connectionsQuery.queryKey });
   const end = useMutation({
     mutationFn: (connection: Connection) => deleteConnection(api, connection.id),
-    onSuccess: (_, connection) => toast.ok(`${connection.name} is deleted`),
+    onSuccess: (_, connection) => toast.ok(`Deleted ${connection.name}`),
     onSettled: refresh,
   });
   return (
@@ -77,7 +77,7 @@ function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | nu
         head={
           <>
             <Th>Name</Th>
-            <Th className="max-sm:hidden">Leads to</Th>
+            <Th className="max-sm:hidden">Location</Th>
             <Th>Last test</Th>
             <Th>
               <span className="sr-only">Actions</span>
@@ -101,11 +101,11 @@ function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | nu
             <Td>
               {connection.test.ok ? (
                 <Pill tone="ok" icon={<Check aria-hidden />}>
-                  Works
+                  OK
                 </Pill>
               ) : (
                 <Pill tone="danger" icon={<X aria-hidden />}>
-                  Fails
+                  Failed
                 </Pill>
               )}
               <span className="block text-[13px] text-muted">
@@ -134,13 +134,13 @@ function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | nu
         open={ending !== null}
         onOpenChange={(open) => !open && setEnding(null)}
         title={`Delete ${ending?.name}?`}
-        action="Delete it"
+        action="Delete connection"
         onConfirm={() => {
           if (ending) end.mutate(ending);
           setEnding(null);
         }}
       >
-        Its credentials are forgotten. Runs that need it fail.
+        Its credentials are deleted. Runs that need it will fail.
       </ConfirmDialog>
     </>
   );
@@ -151,7 +151,7 @@ function TestButton({ connection, onDone }: { connection: Connection; onDone: ()
   const test = useMutation({
     mutationFn: () => testConnection(api, connection.id),
     onSuccess: (result) =>
-      result.ok ? toast.ok(`${connection.name} works`) : toast.error(`${connection.name}: ${result.message}`),
+      result.ok ? toast.ok(`${connection.name}: test succeeded`) : toast.error(`${connection.name}: ${result.message}`),
     onSettled: onDone,
   });
   return (

@@ -20,8 +20,8 @@ export function NewConnectionDialog({ onClose }: { onClose: () => void }) {
   const create = useMutation({
     mutationFn: () => createConnection(api, filled(name, type, values)),
     onSuccess: (made) => {
-      if (made.test.ok) toast.ok(`${made.name} works`);
-      else toast.error(`${made.name} is kept, and does not work yet: ${made.test.message}`);
+      if (made.test.ok) toast.ok(`Created ${made.name}. The test succeeded.`);
+      else toast.error(`Saved ${made.name}, but its test failed: ${made.test.message}`);
       onClose();
     },
     onSettled: () => client.invalidateQueries({ queryKey: connectionsQuery.queryKey }),
@@ -30,7 +30,7 @@ export function NewConnectionDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog open onOpenChange={(open) => !open && onClose()} title="New connection">
       <Form onSubmit={() => create.mutate()}>
-        <Field label="Name" hint="What your team calls it.">
+        <Field label="Name" hint="Shown to your team.">
           <Input value={name} onChange={(event) => setName(event.target.value)} maxLength={100} required autoFocus />
         </Field>
         <Field label="Type">
@@ -52,7 +52,7 @@ export function NewConnectionDialog({ onClose }: { onClose: () => void }) {
         ))}
         {create.error && <Problem error={create.error} />}
         <Button type="submit" look="primary" busy={create.isPending}>
-          Connect and test
+          Create and test
         </Button>
       </Form>
     </Dialog>

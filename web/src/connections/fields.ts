@@ -21,7 +21,7 @@ export const typeNames: Record<ConnectionType, string> = {
 };
 
 const login: FieldRule[] = [
-  { name: "username", label: "User name", hint: "With a password in place of a token." },
+  { name: "username", label: "Username", hint: "Only if you use a password instead of a token." },
   { name: "password", label: "Password", secret: true },
 ];
 
@@ -31,23 +31,23 @@ export const fieldsOf: Record<ConnectionType, FieldRule[]> = {
       name: "endpoint",
       label: "Endpoint",
       placeholder: "https://s3.amazonaws.com",
-      hint: "Where the store is. Amazon's if you leave it empty.",
+      hint: "The address of the storage service. Empty: Amazon S3.",
     },
     { name: "region", label: "Region", placeholder: "eu-central-1" },
     { name: "bucket", label: "Bucket", required: true },
-    { name: "prefix", label: "Folder", placeholder: "reads/", hint: "Nothing outside of it can be reached." },
-    { name: "accessKey", label: "Access key", hint: "A key that may only read is enough for inputs." },
+    { name: "prefix", label: "Folder", placeholder: "reads/", hint: "Only objects in this folder can be reached." },
+    { name: "accessKey", label: "Access key", hint: "A read-only key is enough for inputs." },
     { name: "secretKey", label: "Secret key", secret: true },
   ],
   https: [
     { name: "host", label: "Host", placeholder: "data.example.org", required: true },
     { name: "token", label: "Token", secret: true },
-    { name: "header", label: "Header", placeholder: "Authorization", hint: "Which header carries the token." },
+    { name: "header", label: "Header", placeholder: "Authorization", hint: "The header that contains the token." },
     ...login,
   ],
   git: [
     { name: "host", label: "Host", placeholder: "github.com", required: true },
-    { name: "token", label: "Token", secret: true, hint: "Or a user name and a password, or an SSH key." },
+    { name: "token", label: "Token", secret: true, hint: "Or use a username and a password, or an SSH key." },
     ...login,
     { name: "sshKey", label: "SSH key", secret: true, lines: true, hint: "A private key without a passphrase." },
   ],

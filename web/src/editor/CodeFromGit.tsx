@@ -76,14 +76,14 @@ export function CodeFromGit({ locked, guest }: { locked: boolean; guest: boolean
               <DraftInput
                 disabled={locked}
                 className="font-mono"
-                placeholder="all of it"
+                placeholder="entire repository"
                 value={source.path ?? ""}
                 refuse={refuseFolder}
                 onKeep={(path) => keep({ path: path.trim() })}
               />
             </Small>
           </div>
-          <Small label="Connection, for a private repository">
+          <Small label="Connection (for a private repository)">
             <ConnectionChoice
               locked={locked || guest} // connections are the team's
               value={source.connection ?? ""}
@@ -91,7 +91,7 @@ export function CodeFromGit({ locked, guest }: { locked: boolean; guest: boolean
             />
           </Small>
           <Checkbox
-            label="With the repositories that it names (submodules)"
+            label="Include submodules"
             disabled={locked}
             checked={source.submodules === true}
             onChange={(event) => keep({ submodules: event.target.checked })}
@@ -114,7 +114,7 @@ function ConnectionChoice({ locked, value, onChange }: ConnectionChoiceProps) {
   const list = gitConnections(connections.data ?? [], value);
   return (
     <Select disabled={locked} value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">None</option>
+      <option value="">Public repository</option>
       {list.map(({ id, name }) => (
         <option key={id} value={id}>
           {name}

@@ -34,7 +34,7 @@ export default function FollowsGit({ workflow, git }: { workflow: Workflow; git:
     mutationFn: () => ask(api.POST("/api/workflows/{id}/refresh", { params })),
     onSuccess: (now) => {
       fresh(now);
-      if (now.git?.commit === git.commit) toast.ok("Nothing has changed in Git.");
+      if (now.git?.commit === git.commit) toast.ok("No changes in Git.");
       else toast.ok(`Refreshed to commit ${now.git?.commit.slice(0, 7)}.`);
     },
     onError: () => void client.invalidateQueries({ queryKey: workflowQuery(workflow.id).queryKey }),
@@ -91,7 +91,7 @@ export default function FollowsGit({ workflow, git }: { workflow: Workflow; git:
           </Button>
         </span>
       </div>
-      <p className="text-muted">Read only here: change it in its repository, then refresh.</p>
+      <p className="text-muted">Read-only here. Edit the file in the repository, then refresh.</p>
       {git.problem && (
         <div className="mt-1.5">
           <Notice tone="danger" title="The last refresh failed">
@@ -110,8 +110,8 @@ export default function FollowsGit({ workflow, git }: { workflow: Workflow; git:
         busy={detach.isPending}
         onConfirm={() => detach.mutate()}
       >
-        The workflow stays as it is at commit {short} and is edited here from then on. What is pushed later does not
-        arrive any more. To follow the repository again, make a new workflow from it.
+        The workflow stays as it is at commit {short} and can be edited here. Later pushes no longer change it. To
+        follow the repository again, create a new workflow from it.
       </ConfirmDialog>
     </section>
   );

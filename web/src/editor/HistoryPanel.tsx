@@ -73,7 +73,7 @@ function Revision({ workflowId, number, onClose }: { workflowId: string; number:
       if (!session.state.getState().live) await session.reload();
     },
     onSuccess: () => {
-      toast.ok(`Version ${number} restored. The version before it is in the history.`);
+      toast.ok(`Restored version ${number}. The previous version is in the history.`);
       void client.invalidateQueries({ queryKey: ["revisions", workflowId] });
       onClose();
     },

@@ -14,9 +14,9 @@ interface NodePackagesProps {
 type Environment = NonNullable<GraphNode["environment"]>;
 
 const refuseVersion = (text: string) =>
-  text === "" || /^3\.([89]|[1-9][0-9])$/.test(text) ? null : "A version such as 3.12.";
+  text === "" || /^3\.([89]|[1-9][0-9])$/.test(text) ? null : "Enter a version such as 3.12.";
 
-const kinds = { pip: "Python (pip)", conda: "Conda", lock: "A lock" };
+const kinds = { pip: "Python (pip)", conda: "Conda", lock: "Lock file" };
 
 /** kindOf returns what an environment is made of. */
 function kindOf(environment: Environment | undefined): keyof typeof kinds | undefined {
@@ -85,7 +85,7 @@ function PipFields({ environment, locked, keep }: FieldsProps) {
           <Field label="Python version" optional>
             <DraftInput
               disabled={locked}
-              placeholder="The machine's own"
+              placeholder="The machine's version"
               value={python}
               refuse={refuseVersion}
               onKeep={(version) => keep({ ...(version && { python: version }), pip })}
@@ -116,10 +116,10 @@ function CondaFields({ environment, locked, keep }: FieldsProps) {
       </Marked>
       {conda.length > 0 && (
         <Marked field="environment.channels">
-          <Field label="Channels" optional hint="The first that has a package counts.">
+          <Field label="Channels" optional hint="Channels are searched in this order.">
             <DraftInput
               disabled={locked}
-              placeholder="All that this installation allows"
+              placeholder="All channels this server allows"
               value={channels.join(", ")}
               refuse={wrongChannel}
               onKeep={(text) => {
@@ -140,7 +140,7 @@ function LockFields({ environment, locked, keep }: FieldsProps) {
       <Field
         label="Lock"
         optional
-        hint="What an earlier run chose: exactly those files are installed. Empty it to choose anew."
+        hint="The exact versions an earlier run installed. Clear this to resolve versions again."
       >
         <DraftArea
           rows={6}

@@ -100,15 +100,15 @@ function Origin({ stepKey, node, name, wired, locked }: StepProps & { name: stri
     document.connect(source, port, stepKey, name);
   };
   return (
-    <Small label={wired ? "And from" : "Comes from"}>
+    <Small label={wired ? "Also from" : "From"}>
       <Select
         {...mark}
-        aria-label={`Where ${name} comes from`}
+        aria-label={`Source of ${name}`}
         disabled={locked}
         value={from}
         onChange={(event) => choose(event.target.value)}
       >
-        <option value="">{wired ? "Nothing else" : "Not connected"}</option>
+        <option value="">{wired ? "No other source" : "Not connected"}</option>
         {from && !given.includes(from) && <option value={from}>{from} (unknown)</option>}
         {!wired && given.length > 0 && (
           <optgroup label="Workflow inputs">
@@ -140,7 +140,7 @@ function Ordering({ stepKey, lines, locked }: { stepKey: string; lines: Line[]; 
   if (lines.length + earlier.length === 0) return null;
   return (
     <section className="space-y-1">
-      <h3 className="text-sm">Order only</h3>
+      <h3 className="text-sm">Order (no files)</h3>
       {lines.map((line) =>
         line.target === stepKey ? (
           <Connection key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
@@ -257,7 +257,7 @@ function Connection({ id, word, other, port, locked }: ConnectionProps) {
       </button>
       <IconButton
         size="sm"
-        label="Remove connection"
+        label="Remove line"
         disabled={locked}
         icon={<X className="size-3.5" aria-hidden />}
         onClick={() => document.remove([], [id])}

@@ -57,7 +57,8 @@ export function LostEdits({ workflow }: { workflow: { id: string; name: string }
         await client.invalidateQueries({ queryKey: ["unsaved", place] });
       }}
     >
-      The workflow can't be opened, so they can't be saved in it. Download them as a file to import as a new workflow.
+      The workflow can't be opened, so they can't be saved to it. Download them as a file and import it as a new
+      workflow.
     </EditsNotice>
   );
 }

@@ -292,7 +292,7 @@ function Source({ name, from, sources, locked, onChange }: SourceProps) {
   return (
     <Select
       {...useMark()}
-      aria-label={`Where ${name} comes from`}
+      aria-label={`Source of ${name}`}
       disabled={locked}
       value={from}
       onChange={(event) => onChange(event.target.value)}

@@ -4,24 +4,24 @@
 export function refuseGit(text: string): string | null {
   const git = text.trim();
   if (git === "") return null;
-  if (/^https?:\/\/[^/]*@/.test(git)) return "Leave out user and password: make a connection for them.";
+  if (/^https?:\/\/[^/]*@/.test(git)) return "Remove the username and password, and create a connection for them.";
   return /^(https?|ssh):\/\/[^/\s]+\/\S+$/.test(git) || /^([\w.-]+@)?[\w.-]+:[^/:\s]\S*$/.test(git)
     ? null
-    : "An address such as https://github.com/you/analysis.git.";
+    : "Enter an address such as https://github.com/you/analysis.git.";
 }
 
 /** refuseRef says what is wrong with the name of a branch, a tag or a commit. */
 export function refuseRef(text: string): string | null {
   const ref = text.trim();
   const wrong = ref.startsWith("-") || /\.\.|@\{|[\s~^:?*[\\]|\/\/|^\/|\/$|\.$|\.lock(\/|$)|(^|\/)\./.test(ref);
-  return ref !== "" && wrong ? "Not the name of a branch, a tag or a commit." : null;
+  return ref !== "" && wrong ? "Enter the name of a branch, a tag or a commit." : null;
 }
 
 /** refuseFolder says what is wrong with a folder of a repository. */
 export function refuseFolder(text: string): string | null {
   const parts = text.trim().replace(/\/$/, "").split("/");
   const wrong = parts.some((part) => ["", ".", "..", ".git"].includes(part.toLowerCase())) || text.includes("\\");
-  return text.trim() !== "" && wrong ? "A folder in the repository, such as analysis/scripts." : null;
+  return text.trim() !== "" && wrong ? "Enter a folder in the repository, such as analysis/scripts." : null;
 }
 
 /** gitConnections lists the connections that can read a repository, and the one that is named even if it cannot. */

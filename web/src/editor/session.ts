@@ -126,7 +126,7 @@ export class Session {
         if (connection === "live" && !unsaved) this.unsaved?.stored();
       },
       onReset: (why) => {
-        if (why.startsWith("your link")) toast.error("That change was not kept", { description: why });
+        if (why.startsWith("your link")) toast.error("This change was not saved", { description: why });
         this.leave();
         this.state.getState().graph.destroy();
         this.set({ ready: false, save: "opening", canEdit: false, graph: new GraphStore(new Document()) });

@@ -34,11 +34,11 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
   };
   return (
     <fieldset className="mt-4">
-      <legend className="text-sm font-medium">Or use what lies elsewhere</legend>
+      <legend className="text-sm font-medium">Or use a file or folder stored elsewhere</legend>
       <div className="mt-1 grid gap-2 sm:grid-cols-[1fr_auto] sm:items-end">
         <Field
           label="Address"
-          hint={multiple ? "* stands for any text within a folder." : null}
+          hint={multiple ? "* matches any text within a folder." : null}
           error={tried && problem ? problem : undefined}
         >
           <Input
@@ -56,7 +56,7 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
             }}
           />
         </Field>
-        <Button onClick={add}>Use it</Button>
+        <Button onClick={add}>Use</Button>
       </div>
       {offered.length > 0 && (
         <Field label="Connection" className="mt-2">
@@ -66,17 +66,17 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
                 {each.name}
               </option>
             ))}
-            <option value="">None: as anybody</option>
+            <option value="">None (public)</option>
           </Select>
         </Field>
       )}
       {buckets.length > 0 ? (
         <Button size="sm" className="mt-2" aria-expanded={browsing} onClick={() => setBrowsing(!browsing)}>
-          {browsing ? "Hide buckets" : "Look into a bucket"}
+          {browsing ? "Hide buckets" : "Browse a bucket"}
         </Button>
       ) : (
         connections.data && (
-          <p className="mt-2 text-[13px] text-muted">Connect a bucket under Team → Connections to look into it here.</p>
+          <p className="mt-2 text-[13px] text-muted">Add a bucket under Team → Connections to browse it here.</p>
         )
       )}
       {browsing && (

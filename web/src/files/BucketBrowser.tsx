@@ -104,7 +104,7 @@ export default function BucketBrowser({ buckets, folder, onPick }: BucketBrowser
                 </li>
               ))}
               {folders.length + objects.length === 0 && (
-                <li className="px-3 py-4 text-center text-muted">Nothing is here.</li>
+                <li className="px-3 py-4 text-center text-muted">This folder is empty.</li>
               )}
             </ul>
           );

@@ -139,7 +139,7 @@ function Choices({ multiple, folder, value, onChange, onMet }: ChoicesProps) {
     <div className="mt-4">
       <SearchBox
         label="Search files"
-        placeholder={folder ? "Search folders that runs made" : "Search uploads and outputs"}
+        placeholder={folder ? "Search output folders" : "Search uploads and outputs"}
         className="mb-2"
         value={words}
         onChange={(words) => setWords(words)}
@@ -167,13 +167,7 @@ function Choices({ multiple, folder, value, onChange, onMet }: ChoicesProps) {
             ))}
             {rows.length === 0 && (
               <li className="px-3 py-4 text-center text-sm text-muted">
-                {searching
-                  ? "Searching…"
-                  : q
-                    ? "No results"
-                    : folder
-                      ? "No run has made a folder yet."
-                      : "No files yet."}
+                {searching ? "Searching…" : q ? "No results" : folder ? "No output folders yet." : "No files yet."}
               </li>
             )}
             {more && rows.length > 0 && (

@@ -90,7 +90,7 @@ export function FilesPage() {
                 <Choice
                   aria-label="Source"
                   className="sm:w-auto!"
-                  options={{ "": "Uploads and outputs", upload: "Uploads", output: "Outputs of runs" }}
+                  options={{ "": "Uploads and outputs", upload: "Uploads", output: "Outputs" }}
                   value={search.source ?? ""}
                   onChange={(source) => set({ source: source || undefined })}
                 />
@@ -349,7 +349,7 @@ function PreviewDialog({ fileKey, onClose }: { fileKey: string; onClose: () => v
             <Preview file={file} />
           ) : (
             <Elsewhere id={fileKey} loading={<SkeletonRows />}>
-              <Empty icon={<FileX />} title="No such file">
+              <Empty icon={<FileX />} title="File not found">
                 It may have been deleted.
               </Empty>
             </Elsewhere>

@@ -24,9 +24,9 @@ test("connections are offered where they reach", () => {
 
 test("what is wrong is said before it is sent", () => {
   expect(problemOf("s3://lab/a", false)).toBeNull();
-  expect(problemOf("ftp://e.org/a", true)).toContain("begins with");
+  expect(problemOf("ftp://e.org/a", true)).toContain("starts with");
   expect(problemOf("s3://lab/reads/", true)).toContain("s3://lab/reads/*");
-  expect(problemOf("s3://lab/reads/", false)).toContain("name one object");
+  expect(problemOf("s3://lab/reads/", false)).toContain("one object");
 });
 
 test("a run's inputs are given again with their connections", () => {

@@ -42,13 +42,13 @@ export function fitting<T extends Reach>(address: string, connections: T[]): T[]
 
 /** problemOf is what is wrong with an address as far as can be told here. */
 export function problemOf(address: string, multiple: boolean, folder = false): string | null {
-  if (folder) return /^s3:\/\/[^/]+\/.+\/$/.test(address) ? null : "Write s3://bucket/folder/ with a slash at the end.";
-  if (!isAddress(address)) return "An address begins with s3:// or https://.";
-  if (/\s$/.test(address)) return "There is a space at the end.";
+  if (folder) return /^s3:\/\/[^/]+\/.+\/$/.test(address) ? null : "Enter s3://bucket/folder/ with a slash at the end.";
+  if (!isAddress(address)) return "An address starts with s3:// or https://.";
+  if (/\s$/.test(address)) return "Remove the space at the end.";
   if (address.startsWith("s3://") && address.endsWith("/")) {
     return multiple
-      ? `This is a folder: write ${address}* for the objects in it.`
-      : "This is a folder: name one object.";
+      ? `This is a folder. Enter ${address}* for the objects in it.`
+      : "This is a folder. Enter the address of one object.";
   }
   return null;
 }

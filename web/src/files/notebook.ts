@@ -43,7 +43,7 @@ function shown(output: unknown): Shown[] {
 /** notebook reads the cells; what is no notebook throws. */
 export function notebook(source: string): Cell[] {
   const whole: unknown = JSON.parse(source);
-  if (!isObject(whole) || !Array.isArray(whole.cells)) throw new Error("this is no notebook of version 4");
+  if (!isObject(whole) || !Array.isArray(whole.cells)) throw new Error("this isn't a version 4 notebook");
   return whole.cells.filter(isObject).map((cell) => ({
     kind: cell.cell_type === "markdown" || cell.cell_type === "code" ? cell.cell_type : "raw",
     source: text(cell.source),

@@ -52,7 +52,7 @@ export async function unpack(head: Uint8Array<ArrayBuffer>, most: number): Promi
       size += part.length;
     }
   } catch (error) {
-    if (size === 0) throw new Error("the file is not packed by gzip, or is damaged", { cause: error });
+    if (size === 0) throw new Error("the file isn't gzip-compressed, or is damaged", { cause: error });
   }
   void reader.cancel().catch(() => {});
   return out.subarray(0, size);

@@ -49,7 +49,7 @@ const inParts = ({ api, team }: TeamClient): LargeTransport => ({
     const [part] = await ask(
       api.POST("/api/files/uploads/{id}/parts", { ...uploadPath(id), body: { numbers: [number] } }),
     );
-    if (!part) throw new Error("the server gave no address for a part");
+    if (!part) throw new Error("the server sent no upload address for a part of the file");
     return part.url;
   },
   put,
@@ -73,9 +73,9 @@ function hash(file: File, signal: AbortSignal): Promise<string> {
       act();
     };
     worker.onmessage = ({ data }: MessageEvent<{ sum?: string; error?: string }>) =>
-      end(() => (data.sum ? resolve(data.sum) : reject(new Error(`the file cannot be read: ${data.error}`))));
+      end(() => (data.sum ? resolve(data.sum) : reject(new Error(`the file can't be read: ${data.error}`))));
     worker.onerror = () =>
-      end(() => reject(new Error("the file cannot be checked: reload the page and choose it again")));
+      end(() => reject(new Error("the file can't be checked; reload the page and choose it again")));
     const cancel = () => end(() => reject(new DOMException("cancelled", "AbortError")));
     if (signal.aborted) cancel();
     else signal.addEventListener("abort", cancel, { once: true });

@@ -14,7 +14,7 @@ test("a line with problems is marked, near and far", () => {
   expect(withProblems(edges, new Set())).toBe(edges);
   const [e, f] = withProblems(edges, new Set(["f"]));
   expect(e).toBe(edges[0]);
-  expect(f).toMatchObject({ className: "faulty", ariaLabel: "Line that orders, has problems" });
+  expect(f).toMatchObject({ className: "faulty", ariaLabel: "Line that sets the order only, has problems" });
   expect(
     strokes(
       nodes,

@@ -57,7 +57,7 @@ export function flowEdge(edge: Line): FlowEdge {
     // A line that only orders is dashed.
     ...(carries === null && { style: { strokeDasharray: "5 5" } }),
     markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--muted)" },
-    ariaLabel: carries ? `Line carrying ${carries}` : "Line that orders",
+    ariaLabel: carries ? `Line for ${carries}` : "Line that sets the order only",
   };
 }
 

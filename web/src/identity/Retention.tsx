@@ -15,10 +15,10 @@ type Chosen = Schemas["TeamRetention"];
 type Kind = keyof Schemas["Retention"];
 
 const kinds: Record<Kind, { name: string; about: string }> = {
-  logsDays: { name: "Logs of runs", about: "The run, its events and outputs stay." },
-  eventsDays: { name: "Events of runs", about: "How the run ended stays." },
-  runsDays: { name: "Runs and their outputs", about: "What they cost stays." },
-  revisionsDays: { name: "Earlier versions of workflows", about: "The current one stays, and those of runs." },
+  logsDays: { name: "Run logs", about: "The run, its events and outputs are kept." },
+  eventsDays: { name: "Run events", about: "The run's final state is kept." },
+  runsDays: { name: "Runs and their outputs", about: "Their cost is kept." },
+  revisionsDays: { name: "Earlier workflow versions", about: "The current version and those used by runs are kept." },
 };
 
 const retentionQuery = queryOptions({
@@ -31,8 +31,8 @@ export function Retention() {
   const query = useQuery(retentionQuery);
   return (
     <Section
-      title="How long things are kept"
-      intro="In days, counted from the end of a run, or from when a version was replaced. What is older is deleted for good."
+      title="Data retention"
+      intro="Days to keep data after a run ends or a version is replaced. Older data is deleted permanently."
     >
       <Answer query={query}>{(chosen) => <RetentionForm key={JSON.stringify(chosen)} chosen={chosen} />}</Answer>
     </Section>
@@ -42,7 +42,7 @@ export function Retention() {
 function RetentionForm({ chosen }: { chosen: Chosen }) {
   const api = useApi();
   const client = useQueryClient();
-  const whyNot = useWhyNot()("choose how long things are kept");
+  const whyNot = useWhyNot()("change data retention");
   const [days, setDays] = useState<Record<Kind, string>>({
     logsDays: String(chosen.logsDays ?? ""),
     eventsDays: String(chosen.eventsDays ?? ""),
@@ -54,7 +54,7 @@ function RetentionForm({ chosen }: { chosen: Chosen }) {
     const most = chosen.most[kind] ?? 36500;
     if (days[kind] === "" || (/^\d+$/.test(days[kind]) && Number(days[kind]) >= 1 && Number(days[kind]) <= most))
       return null;
-    return `A whole number from 1 to ${most}, or nothing.`;
+    return `Enter a whole number from 1 to ${most}, or leave it empty.`;
   };
   const save = useMutation({
     mutationFn: () => {
@@ -63,7 +63,7 @@ function RetentionForm({ chosen }: { chosen: Chosen }) {
     },
     onSuccess: (answer) => {
       client.setQueryData(retentionQuery.queryKey, answer);
-      toast.ok("Saved. What is older goes within the hour");
+      toast.ok("Saved. Older data is deleted within an hour");
     },
     meta: { shown: true },
   });
@@ -94,7 +94,7 @@ function RetentionForm({ chosen }: { chosen: Chosen }) {
       {save.error && <Problem error={save.error} />}
       <Button
         type="submit"
-        disabledReason={whyNot ?? (names.some(wrong) ? "Put the numbers right first." : null)}
+        disabledReason={whyNot ?? (names.some(wrong) ? "Correct the numbers first." : null)}
         busy={save.isPending}
       >
         Save

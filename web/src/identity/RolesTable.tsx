@@ -17,7 +17,7 @@ const rows: { text: string; action: Action | null; note?: Partial<Record<Role, s
   { text: "Use the team's secrets in steps, by name", action: "use secrets" },
   { text: "Set and delete secrets; service accounts; the audit log", action: "manage secrets" },
   { text: "Browse and use connections", action: "use connections" },
-  { text: "Make and delete connections", action: "manage connections" },
+  { text: "Create and delete connections", action: "manage connections" },
   { text: "Top-ups and invoices", action: "manage billing" },
   { text: "Export team data", action: "export the team" },
   { text: "Erase team data", action: "erase the team" },

@@ -53,7 +53,7 @@ export function ServiceAccounts() {
       <Answer query={accounts} rows={1}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">None.</p>
+            <p className="text-sm text-muted">No service accounts.</p>
           ) : (
             <ul className="divide-y rounded-lg border bg-surface">
               {list.map((account) => (
@@ -130,13 +130,13 @@ function AccountRow({
         open={ending}
         onOpenChange={setEnding}
         title={`Delete ${account.name}?`}
-        action="Delete it"
+        action="Delete service account"
         onConfirm={() => {
           end.mutate(undefined);
           setEnding(false);
         }}
       >
-        Its tokens stop working at once.
+        Its tokens stop working immediately.
       </ConfirmDialog>
     </li>
   );
@@ -198,7 +198,7 @@ function NewAccount({ onClose }: { onClose: () => void }) {
   return (
     <Dialog open onOpenChange={(open) => !open && onClose()} title="New service account">
       <Form onSubmit={() => make.mutate(undefined)}>
-        <Field label="Name" hint="Such as the program that uses it.">
+        <Field label="Name" hint="For example, the program that uses it.">
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
         <Field label="Role">
@@ -208,9 +208,9 @@ function NewAccount({ onClose }: { onClose: () => void }) {
             <option>admin</option>
           </Select>
         </Field>
-        {make.error && <Problem title="Couldn't create it" error={make.error} />}
+        {make.error && <Problem title="Couldn't create the service account" error={make.error} />}
         <Button type="submit" look="primary" busy={make.isPending}>
-          Create
+          Create service account
         </Button>
       </Form>
     </Dialog>

@@ -15,7 +15,7 @@ export type Action =
   | "manage members"
   | "manage owners"
   | "manage billing"
-  | "choose how long things are kept"
+  | "change data retention"
   | "use connections"
   | "manage connections"
   | "use secrets"
@@ -36,7 +36,7 @@ const least: Record<Action, Role> = {
   "manage sharing": "admin",
   "manage members": "admin",
   "manage billing": "admin",
-  "choose how long things are kept": "admin",
+  "change data retention": "admin",
   "manage connections": "admin",
   "manage webhooks": "admin",
   "manage secrets": "admin",

@@ -3,13 +3,13 @@ import { Link } from "@tanstack/react-router";
 import { Bell as Icon } from "lucide-react";
 import { buttonClass } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
-import { plural } from "../ui/format.ts";
+import { count } from "../ui/format.ts";
 import { unreadQuery } from "./queries.ts";
 
 /** Bell says how much is unread, and leads there. */
 export function Bell() {
   const unread = useQuery(unreadQuery).data ?? 0;
-  const label = unread > 0 ? `Notifications: ${plural(unread, "unread one", "unread ones")}` : "Notifications";
+  const label = unread > 0 ? `Notifications: ${count(unread)} unread` : "Notifications";
   return (
     <Link
       to="/notifications"

@@ -44,7 +44,7 @@ export function NotificationsPage() {
       actions={
         <Button
           busy={mark.isPending}
-          disabledReason={unread === 0 ? "Nothing is unread." : null}
+          disabledReason={unread === 0 ? "No unread notifications." : null}
           onClick={() => mark.mutate({ all: true })}
         >
           Mark all as read
@@ -54,8 +54,8 @@ export function NotificationsPage() {
       {inbox.isPending && <SkeletonRows rows={4} />}
       {inbox.isError && <Problem error={inbox.error} retry={() => void inbox.refetch()} />}
       {inbox.data && rows.length === 0 && (
-        <Empty icon={<Bell className="size-8" aria-hidden />} title="Nothing yet">
-          When a run of yours fails, a budget is nearly spent or a schedule is paused, it is said here.
+        <Empty icon={<Bell className="size-8" aria-hidden />} title="No notifications yet">
+          You're notified here when your run fails, a budget is nearly spent or your schedule is paused.
         </Empty>
       )}
       <ul className="divide-y rounded-xl border bg-surface empty:hidden">
@@ -89,10 +89,10 @@ function Row({ notification, onOpen }: { notification: Notification; onOpen: () 
 }
 
 const words: Record<Choice["topic"], string> = {
-  ownRuns: "Runs of mine failed or were interrupted",
-  allRuns: "Any run of the team ended",
+  ownRuns: "My run failed or was interrupted",
+  allRuns: "Any run in the team ended",
   budgets: "A budget is nearly spent",
-  schedules: "A schedule of mine was paused",
+  schedules: "My schedule was paused",
   invitations: "I was invited to a team",
 };
 
@@ -105,16 +105,19 @@ function Choices() {
     onSuccess: (data) => client.setQueryData(choicesQuery.queryKey, data),
   });
   return (
-    <Section title="What I want to know" intro="In all teams. Mails about runs come once in 15 minutes at most.">
+    <Section
+      title="Notification settings"
+      intro="These settings apply to all your teams. Emails about runs are sent at most every 15 minutes."
+    >
       <Answer query={choices} rows={5}>
         {({ topics }) => (
           <Table
-            label="What I want to know"
+            label="Notification settings"
             head={
               <>
-                <Th>When</Th>
-                <Th>In the app</Th>
-                <Th>By mail</Th>
+                <Th>Event</Th>
+                <Th>In app</Th>
+                <Th>Email</Th>
               </>
             }
           >
@@ -128,7 +131,7 @@ function Choices() {
                     ) : (
                       <Checkbox
                         hideLabel
-                        label={`${words[choice.topic]}: ${way === "app" ? "in the app" : "by mail"}`}
+                        label={`${words[choice.topic]}: ${way === "app" ? "in app" : "email"}`}
                         checked={choice[way]}
                         onChange={(event) => change.mutate({ ...choice, [way]: event.target.checked })}
                       />

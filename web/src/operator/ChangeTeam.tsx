@@ -18,11 +18,11 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
   // The same click again, after an answer that was lost, books nothing more; other words are another grant.
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are what makes it another
   const key = useMemo(once, [amount, reason]);
-  const give = useAction(() => grant(api, team.id, Number(amount), reason, key), "The credits are booked", onClose);
-  const put = useAction(() => setPlan(api, team.id, plan), "The plan is set", onClose);
+  const give = useAction(() => grant(api, team.id, Number(amount), reason, key), "Credits added", onClose);
+  const put = useAction(() => setPlan(api, team.id, plan), "Plan changed", onClose);
   const stop = useAction(
     () => suspend(api, team.id, !suspended),
-    suspended ? "The team starts runs again" : "The team is suspended",
+    suspended ? "The team can start runs again" : "The team is suspended",
     onClose,
   );
   return (
@@ -30,15 +30,15 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
       open
       onOpenChange={(open) => !open && onClose()}
       title={team.name}
-      description="The team reads in its audit log what you do here."
+      description="The team sees these changes in its audit log."
     >
       <div className="space-y-6">
         <Form onSubmit={() => give.mutate(undefined)}>
           <div className="grid gap-3 sm:grid-cols-2">
-            <Field label="Credits" hint="Negative ones are taken back.">
+            <Field label="Credits" hint="A negative number removes credits.">
               <Input inputMode="decimal" value={amount} onChange={(event) => setAmount(event.target.value)} />
             </Field>
-            <Field label="Reason" hint="The team reads it in its usage.">
+            <Field label="Reason" hint="Shown to the team on its usage page.">
               <Input maxLength={200} value={reason} onChange={(event) => setReason(event.target.value)} />
             </Field>
           </div>
@@ -48,7 +48,7 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
             busy={give.isPending}
             disabled={!Number.isFinite(Number(amount)) || Number(amount) === 0}
           >
-            Give credits
+            Add credits
           </Button>
         </Form>
         <Form onSubmit={() => put.mutate(undefined)}>
@@ -56,16 +56,16 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
             <Input value={plan} onChange={(event) => setTyped(event.target.value)} />
           </Field>
           <Button type="submit" className="mt-3" busy={put.isPending} disabled={plan === "" || plan === team.plan}>
-            Set plan
+            Change plan
           </Button>
         </Form>
         <div>
           <p className="text-sm text-muted">
-            A suspended team starts no runs. What runs goes on, what waits stays in the queue, and members still read
-            and export what they have.
+            A suspended team can't start runs. Active runs continue, queued runs stay in the queue, and members can
+            still view and export their data.
           </p>
           <Button className="mt-3" busy={stop.isPending} onClick={() => stop.mutate(undefined)}>
-            {suspended ? "Lift the suspension" : "Suspend the team"}
+            {suspended ? "Lift suspension" : "Suspend team"}
           </Button>
         </div>
       </div>

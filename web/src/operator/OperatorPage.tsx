@@ -24,7 +24,7 @@ export function OperatorPage() {
   return (
     <Page
       title="Installation"
-      intro="How the machines, the queue and the teams are doing. What teams keep here, such as the names of runs and files, is theirs and not shown."
+      intro="The state of machines, queue and teams. Team data, such as the names of runs and files, isn't shown."
     >
       {me.operator ? (
         <>
@@ -38,7 +38,7 @@ export function OperatorPage() {
         </>
       ) : (
         <Notice>
-          Only operators of this installation see this page. One is made by{" "}
+          Only operators of this installation can see this page. To make an account an operator, run{" "}
           <code>millrace admin user set-operator</code> on the server.
         </Notice>
       )}
@@ -62,18 +62,18 @@ function Facts({ label, rows }: { label: string; rows: [string, ReactNode][] }) 
 const databases: Record<string, string> = { sqlite: "SQLite", postgresql: "PostgreSQL" };
 const objects: Record<string, string> = { folder: "data folder", s3: "S3" };
 const mails: Record<string, string> = { folder: "files in the data folder", smtp: "SMTP" };
-const signUps: Record<string, string> = { open: "everybody", invite: "who is invited", closed: "nobody" };
+const signUps: Record<string, string> = { open: "everyone", invite: "invited people only", closed: "no one" };
 
 function About() {
   const api = useApi();
   const about = useQuery(versionQuery);
-  const mail = useAction(() => testMail(api), "A mail to your address is on its way");
+  const mail = useAction(() => testMail(api), "Test email sent to your address");
   return (
     <Section
       title="Version"
       actions={
         <Button size="sm" busy={mail.isPending} onClick={() => mail.mutate(undefined)}>
-          Send a test mail
+          Send test email
         </Button>
       }
     >
@@ -83,12 +83,12 @@ function About() {
             label="Version"
             rows={[
               ["Millrace", v.version],
-              ["Licence", v.license],
-              ["Running since", <Time key="since" at={v.startedAt} />],
-              ["May sign up", signUps[v.signUp] ?? v.signUp],
+              ["License", v.license],
+              ["Started", <Time key="since" at={v.startedAt} />],
+              ["Who can sign up", signUps[v.signUp] ?? v.signUp],
               ["Database", databases[v.database] ?? v.database],
-              ["Files in", objects[v.objects] ?? v.objects],
-              ["Mail goes to", mails[v.mail] ?? v.mail],
+              ["Files stored in", objects[v.objects] ?? v.objects],
+              ["Email delivered to", mails[v.mail] ?? v.mail],
               ["Go", v.go],
             ]}
           />
@@ -98,12 +98,12 @@ function About() {
   );
 }
 
-const rooms = { enough: "enough", low: "low: nothing new starts", nearlyNone: "nearly none: tasks are ended" };
+const diskStates = { enough: "OK", low: "Low: no new tasks start", nearlyNone: "Critical: tasks are stopped" };
 
 function Disk() {
   const disk = useQuery(diskQuery);
   return (
-    <Section title="Disk and files" intro="The disk is that of the server that answers.">
+    <Section title="Disk and files" intro="The disk of the server that answered this request.">
       <Answer query={disk} rows={1}>
         {(d) => (
           <Facts
@@ -111,14 +111,14 @@ function Disk() {
             rows={[
               ["Free", `${bytes(d.freeBytes)} of ${bytes(d.totalBytes)}`],
               [
-                "Room",
+                "Disk space",
                 <Pill key="state" tone={d.state === "enough" ? "ok" : "danger"}>
-                  {rooms[d.state]}
+                  {diskStates[d.state]}
                 </Pill>,
               ],
-              ["Files of teams", bytes(d.fileBytes)],
+              ["Team files", bytes(d.fileBytes)],
               ["Database", bytes(d.databaseBytes)],
-              ["To be deleted", `${d.pendingDeletes.toLocaleString("en")} objects`],
+              ["Pending deletion", `${d.pendingDeletes.toLocaleString("en")} objects`],
             ]}
           />
         )}
@@ -130,21 +130,21 @@ function Disk() {
 function Chores() {
   const chores = useQuery(choresQuery);
   return (
-    <Section title="Chores" intro="Why one failed is in the log of the server.">
+    <Section title="Background jobs" intro="The server's log says why a job failed.">
       <Answer query={chores}>
         {(list) =>
           list.length === 0 ? (
-            <Empty icon={<Server aria-hidden />} title="No chore was done yet">
-              The first are done within a minute after the server starts.
+            <Empty icon={<Server aria-hidden />} title="No jobs have run yet">
+              The first jobs run within a minute after the server starts.
             </Empty>
           ) : (
             <Table
-              label="Chores"
+              label="Background jobs"
               head={
                 <>
-                  <Th>Chore</Th>
+                  <Th>Job</Th>
                   <Th>Last success</Th>
-                  <Th className="max-sm:hidden">Took</Th>
+                  <Th className="max-sm:hidden">Duration</Th>
                   <Th>State</Th>
                 </>
               }
@@ -158,9 +158,9 @@ function Chores() {
                     {chore.failedAt ? (
                       <Pill tone="danger">failed</Pill>
                     ) : chore.skipped > 0 ? (
-                      <Pill tone="warn">{`${chore.skipped} left out`}</Pill>
+                      <Pill tone="warn">{`${chore.skipped} skipped`}</Pill>
                     ) : (
-                      <Pill tone="ok">fine</Pill>
+                      <Pill tone="ok">OK</Pill>
                     )}
                   </Td>
                 </tr>
@@ -178,13 +178,13 @@ function Errors() {
   return (
     <Section
       title="Recent errors"
-      intro="Requests that failed by a fault of the installation. The line with the same request id in the log of the host says why."
+      intro="Requests that failed because of a server error. Search the host's log for the request ID to see why."
     >
       <Answer query={errors}>
         {(list) =>
           list.length === 0 ? (
             <Empty icon={<CircleCheck aria-hidden />} title="No errors">
-              When a request fails by our fault, its id appears here.
+              Requests that fail because of a server error appear here.
             </Empty>
           ) : (
             <Table

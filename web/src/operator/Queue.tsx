@@ -14,15 +14,15 @@ import { endRun, useAction } from "./actions.ts";
 import { queueQuery } from "./queries.ts";
 
 const reasons: Record<string, string> = {
-  turn: "waits for its turn",
-  no_room: "waits for free vCPUs and memory",
-  team_limit: "its team uses its share",
-  disk_low: "waits for free disk space",
-  executor_unavailable: "no worker can start it",
-  image: "its image is fetched",
-  inputs: "its inputs are fetched",
-  environment: "its software is built",
-  team_suspended: "its team is suspended",
+  turn: "waiting for its turn",
+  no_room: "waiting for free vCPUs and memory",
+  team_limit: "team is at its limit",
+  disk_low: "waiting for free disk space",
+  executor_unavailable: "no worker can run it",
+  image: "pulling its image",
+  inputs: "fetching its inputs",
+  environment: "installing its packages",
+  team_suspended: "team is suspended",
 };
 
 /** Queue are the runs that have not ended, of all teams, oldest first. */
@@ -32,7 +32,7 @@ export function Queue() {
   const [ending, setEnding] = useState<string | null>(null);
   const end = useAction(
     (id: string) => endRun(api, id),
-    "The run is being cancelled",
+    "Cancelling the run",
     () => setEnding(null),
   );
   return (
@@ -43,8 +43,8 @@ export function Queue() {
       <Answer query={queue}>
         {({ runs }) =>
           runs.length === 0 ? (
-            <Empty icon={<CircleCheck aria-hidden />} title="Nothing waits">
-              Runs that wait or run are listed here, with the reason.
+            <Empty icon={<CircleCheck aria-hidden />} title="Queue is empty">
+              Queued and running runs are listed here.
             </Empty>
           ) : (
             <Table
@@ -53,7 +53,7 @@ export function Queue() {
                 <>
                   <Th>Run</Th>
                   <Th className="max-sm:hidden">Team</Th>
-                  <Th>Needs</Th>
+                  <Th>Requests</Th>
                   <Th>Since</Th>
                   <Th>State</Th>
                   <Th>
@@ -96,8 +96,8 @@ export function Queue() {
         busy={end.isPending}
         onConfirm={() => ending && end.mutate(ending)}
       >
-        It is cancelled as if a member of its team had done so. What it has made so far is kept. The team sees in its
-        audit log that an operator ended it.
+        The run is cancelled, and outputs stored so far are kept. The team sees in its audit log that an operator ended
+        it.
       </ConfirmDialog>
     </Section>
   );

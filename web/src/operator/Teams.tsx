@@ -16,13 +16,13 @@ export function Teams() {
   const teams = useInfiniteQuery(teamsQuery);
   const [changed, setChanged] = useState<Team | null>(null);
   return (
-    <Section title="Teams" intro="What each has spent this month, and keeps.">
+    <Section title="Teams" intro="Each team's spending this month and storage.">
       <Answer query={teams}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.rows);
           return list.length === 0 ? (
             <Empty icon={<Users aria-hidden />} title="No teams yet">
-              Everybody who signs up gets one.
+              Everyone who signs up gets a team.
             </Empty>
           ) : (
             <Table
@@ -52,8 +52,8 @@ export function Teams() {
                   <Td className="max-sm:hidden">{credits(team.creditsLeft)}</Td>
                   <Td className="whitespace-nowrap max-sm:hidden">{bytes(team.storageBytes)}</Td>
                   <Td>
-                    <Button size="sm" aria-label={`Change ${team.name}`} onClick={() => setChanged(team)}>
-                      Change
+                    <Button size="sm" aria-label={`Manage ${team.name}`} onClick={() => setChanged(team)}>
+                      Manage
                     </Button>
                   </Td>
                 </tr>

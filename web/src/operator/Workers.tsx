@@ -18,9 +18,9 @@ export function Workers() {
       <Answer query={workers}>
         {(list) =>
           list.length === 0 ? (
-            <Empty icon={<Server aria-hidden />} title="No worker is running">
-              A server executes runs itself unless it is told not to. One that has not reported for a minute is not
-              shown.
+            <Empty icon={<Server aria-hidden />} title="No active workers">
+              A server executes runs itself unless it is configured not to. Workers that haven't reported for a minute
+              aren't shown.
             </Empty>
           ) : (
             <Table
@@ -67,11 +67,11 @@ function Drain({ worker }: { worker: Worker }) {
   const draining = !worker.draining;
   const act = useAction(
     () => drain(api, worker.id, draining),
-    draining ? "It takes no more runs, and finishes what it executes" : "It takes runs again",
+    draining ? "The worker finishes its runs and takes no new ones" : "The worker takes runs again",
   );
   return (
     <Button size="sm" busy={act.isPending} onClick={() => act.mutate(undefined)}>
-      {draining ? "Drain" : "Take runs again"}
+      {draining ? "Drain" : "Resume"}
     </Button>
   );
 }
@@ -79,6 +79,6 @@ function Drain({ worker }: { worker: Worker }) {
 function State({ worker }: { worker: Worker }) {
   if (worker.problem) return <span className="text-danger">{worker.problem}</span>;
   if (worker.diskLow) return <Pill tone="danger">disk low</Pill>;
-  if (worker.draining) return <Pill tone="warn">drains</Pill>;
+  if (worker.draining) return <Pill tone="warn">draining</Pill>;
   return <Pill tone="ok">ready</Pill>;
 }

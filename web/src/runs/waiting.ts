@@ -5,7 +5,7 @@ import type { Run } from "./queries.ts";
 export function waitingText({ status, waiting }: Pick<Run, "status" | "waiting">): string | null {
   if (status !== "queued" || !waiting) return null;
   const { reason, message, ahead, fetching } = waiting;
-  const far = fetching ? ` ${bytes(fetching.fetchedBytes)} of ${bytes(fetching.totalBytes)} are here.` : "";
+  const far = fetching ? ` ${bytes(fetching.fetchedBytes)} of ${bytes(fetching.totalBytes)} fetched.` : "";
   // The message for the reason "turn" contains the number already.
   const first = reason === "turn" || ahead === 0 ? "" : ` ${plural(ahead, "run is", "runs are")} before it.`;
   return `Waiting: ${message}${far}${first}`;

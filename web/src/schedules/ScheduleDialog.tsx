@@ -47,7 +47,7 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
       }),
     onSuccess: (made) => {
       const [first] = made.nextTimes;
-      toast.ok(first ? `The first run is on ${onClock(first, made.timeZone)}` : "Schedule saved");
+      toast.ok(first ? `The first run is on ${onClock(first, made.timeZone)}` : "Schedule created");
       void client.invalidateQueries({ queryKey: schedulesQuery(id).queryKey });
       onClose();
     },
@@ -59,7 +59,7 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
       open
       onOpenChange={(open) => !open && onClose()}
       title="New schedule"
-      description="Runs start at these times, in your name, as long as you may start runs in this team."
+      description="Runs start at these times as you, as long as you can start runs in this team."
     >
       <Form
         className="space-y-4"
@@ -72,7 +72,7 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
           <Field label="When">
             <Choice options={presets} value={preset} onChange={setPreset} />
           </Field>
-          <Field label="Time zone" hint="Whose clocks count, summer and winter.">
+          <Field label="Time zone" hint="Daylight saving time is applied.">
             <Choice
               options={Object.fromEntries(zones().map((zone) => [zone, zone]))}
               value={timeZone}
@@ -93,15 +93,15 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
             />
           </Field>
         )}
-        <Field label="While an earlier run has not ended">
+        <Field label="If the previous run is still going">
           <Choice
-            options={{ skip: "Skip the time", queue: "Start when it has ended" }}
+            options={{ skip: "Skip this run", queue: "Start when it ends" }}
             value={overlap}
             onChange={setOverlap}
           />
         </Field>
         <Checkbox
-          label="Make up for times at which the server was down, by one run"
+          label="Run once to catch up after downtime"
           checked={catchUp}
           onChange={(event) => setCatchUp(event.target.checked)}
         />
@@ -117,7 +117,7 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
         <SizePicker size={size} available={available} onChange={setSize} />
         {make.error && <Problem error={make.error} />}
         <Button type="submit" look="primary" busy={make.isPending}>
-          Keep it
+          Create schedule
         </Button>
       </Form>
     </Dialog>

@@ -54,7 +54,7 @@ export function SchedulesPage() {
           <Link to="/workflows/$workflowId" params={{ workflowId }} search={{}} className="underline">
             {name}
           </Link>{" "}
-          that start by themselves, in the name of whoever set them up.
+          that start on a schedule or by a trigger, as the person who created them.
         </>
       }
       actions={schedules.data?.length ? add : null}
@@ -65,7 +65,7 @@ export function SchedulesPage() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon={<CalendarClock aria-hidden />} title="No schedules yet" actions={add}>
-                A schedule starts a run every night, each Monday, or whenever cron can say.
+                Start a run every night, every Monday, or at the times of any cron expression.
               </Empty>
             ) : (
               <ul className="space-y-3">
@@ -91,7 +91,7 @@ function Unconfirmed({ workflowId }: { workflowId: string }) {
   const client = useQueryClient();
   const confirm = useMutation({
     mutationFn: (n: number) => confirmRevision(api, workflowId, n),
-    onSuccess: (revision) => toast.ok(`Version ${revision.revision} is confirmed`),
+    onSuccess: (revision) => toast.ok(`Confirmed version ${revision.revision}`),
     onSettled: () => client.invalidateQueries({ queryKey: revisionsQuery(workflowId).queryKey }),
   });
   const [newest] = revisions.data ?? [];
@@ -100,8 +100,8 @@ function Unconfirmed({ workflowId }: { workflowId: string }) {
   return (
     <Notice tone="warn" title="Guests have edited this workflow">
       <p>
-        What starts by itself runs {runs ? `version ${runs.revision}` : "an earlier version"} until a member has
-        confirmed version {newest.revision}. Look at it in the editor first.
+        Schedules and triggers run {runs ? `version ${runs.revision}` : "an earlier version"} until a member confirms
+        version {newest.revision}. Review it in the editor first.
       </p>
       <div className="mt-2">
         <Button
@@ -132,7 +132,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
   const whyNot =
     schedule.createdBy.id === me.id
       ? may("start runs")
-      : may("cancel any run") && "Only an admin or owner may change someone else's schedule.";
+      : may("cancel any run") && "Only admins and owners can change someone else's schedule.";
   const client = useQueryClient();
   const [deleting, setDeleting] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: schedulesQuery(schedule.workflowId).queryKey });
@@ -142,7 +142,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
   });
   const end = useMutation({
     mutationFn: () => deleteSchedule(api, schedule),
-    onSuccess: () => toast.ok("The schedule is deleted"),
+    onSuccess: () => toast.ok("Schedule deleted"),
     onSettled: refresh,
   });
   return (
@@ -155,8 +155,8 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
           </p>
           <p className="mt-1 text-sm text-muted">
             {schedule.timeZone}, by {schedule.createdBy.name}
-            {schedule.overlap === "queue" && ", waits for earlier runs"}
-            {schedule.catchUp && ", makes up for missed times"}
+            {schedule.overlap === "queue" && ", waits for the previous run"}
+            {schedule.catchUp && ", catches up after downtime"}
           </p>
         </div>
         <div className="flex gap-2">
@@ -176,7 +176,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
       <div className="mt-3 grid gap-4 sm:grid-cols-2">
         {schedule.nextTimes.length > 0 && (
           <div>
-            <h3 className="mb-1 text-[13px] font-medium text-muted">Next</h3>
+            <h3 className="mb-1 text-[13px] font-medium text-muted">Next runs</h3>
             <ol className="space-y-0.5 text-sm">
               {schedule.nextTimes.map((at) => (
                 <li key={at}>
@@ -188,7 +188,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
         )}
         {schedule.firings.length > 0 && (
           <div>
-            <h3 className="mb-1 text-[13px] font-medium text-muted">Before</h3>
+            <h3 className="mb-1 text-[13px] font-medium text-muted">Previous runs</h3>
             <ul className="space-y-0.5 text-sm">
               {schedule.firings.slice(0, 5).map((firing) => (
                 <li key={firing.dueAt} className="flex flex-wrap items-center gap-x-2">
@@ -200,7 +200,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
                   ) : (
                     <span title={firing.message ?? undefined}>{onClock(firing.dueAt, schedule.timeZone)}</span>
                   )}
-                  {firing.times > 1 && <span className="text-muted">for {plural(firing.times, "time")}</span>}
+                  {firing.times > 1 && <span className="text-muted">{plural(firing.times, "time")}</span>}
                 </li>
               ))}
             </ul>
@@ -211,13 +211,13 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
         open={deleting}
         onOpenChange={setDeleting}
         title="Delete this schedule?"
-        action="Delete it"
+        action="Delete schedule"
         onConfirm={() => {
           end.mutate();
           setDeleting(false);
         }}
       >
-        It starts no more runs. Those that it started go on.
+        It won't start any more runs. Runs it already started continue.
       </ConfirmDialog>
     </li>
   );

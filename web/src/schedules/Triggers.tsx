@@ -41,8 +41,7 @@ export function Triggers({ workflowId }: { workflowId: string }) {
         {(list) =>
           list.length === 0 ? (
             <p className="text-sm text-muted">
-              None yet. A trigger is a secret address: another program calls it when there is something to do, and a run
-              starts.
+              No triggers yet. A trigger is a secret URL. When another program sends a request to it, a run starts.
             </p>
           ) : (
             <ul className="divide-y rounded-lg border bg-surface">
@@ -65,26 +64,26 @@ function TriggerRow({ trigger }: { trigger: Trigger }) {
   const client = useQueryClient();
   const end = useMutation({
     mutationFn: () => deleteTrigger(api, trigger),
-    onSuccess: () => toast.ok("The trigger is deleted"),
+    onSuccess: () => toast.ok("Trigger deleted"),
     onSettled: () => client.invalidateQueries({ queryKey: triggersQuery(trigger.workflowId).queryKey }),
   });
   const whyNot =
     trigger.createdBy.id === me.id
       ? may("start runs")
-      : may("cancel any run") && "Only an admin or owner may delete someone else's trigger.";
+      : may("cancel any run") && "Only admins and owners can delete someone else's trigger.";
   return (
     <li className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
       <span>
         <code>…{trigger.tokenHint}</code>, by {trigger.createdBy.name}
         {trigger.action === "refresh" && ", refreshes from Git"}
-        {trigger.signed && ", signed"}, called {trigger.lastUsedAt ? <Time at={trigger.lastUsedAt} /> : "never"}
+        {trigger.signed && ", signed"}, last used {trigger.lastUsedAt ? <Time at={trigger.lastUsedAt} /> : "never"}
       </span>
       <Button
         size="sm"
         look="danger-quiet"
         busy={end.isPending}
         disabledReason={whyNot}
-        aria-label={`Delete the trigger that ends in ${trigger.tokenHint}`}
+        aria-label={`Delete the trigger ending in ${trigger.tokenHint}`}
         onClick={() => end.mutate()}
       >
         Delete
@@ -118,18 +117,18 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
       title="New trigger"
       description={
         action === "run"
-          ? "Whoever has the address starts runs of this workflow, in your name."
-          : "Give the address to the Git host as a webhook for pushes, with the content type application/json."
+          ? "Anyone with the URL can start runs of this workflow as you."
+          : "Add the URL to your Git host as a webhook for pushes, with the content type application/json."
       }
     >
       {make.data ? (
         <div className="space-y-3">
-          <Notice tone="ok" title="The address is ready">
-            It is shown only now. Send a POST request with a JSON body to it.
+          <Notice tone="ok" title="Trigger created">
+            The URL is shown only once. Send it a POST request with a JSON body.
           </Notice>
           <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
             <code className="min-w-0 flex-1 break-all">{make.data.url}</code>
-            <Copy text={make.data.url} label="Copy the address" />
+            <Copy text={make.data.url} label="Copy URL" />
           </div>
           <Button onClick={onClose}>Done</Button>
         </div>
@@ -137,13 +136,13 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
         <Form onSubmit={() => read.error === null && make.mutate()}>
           {follows && (
             <Field
-              label="What it does"
+              label="Action"
               hint={
-                action === "refresh" && "Schedules run what was pushed once a member has refreshed or confirmed it."
+                action === "refresh" && "Schedules use the pushed version once a member has refreshed or confirmed it."
               }
             >
               <Choice
-                options={{ run: "Starts a run", refresh: "Refreshes the workflow from Git" }}
+                options={{ run: "Start a run", refresh: "Refresh the workflow from Git" }}
                 value={action}
                 onChange={setAction}
               />
@@ -154,7 +153,7 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
               label="Parameters from the body"
               optional
               error={read.error}
-              hint="One a line, such as version = /release/tag_name. Without any, the members of the body are the parameters."
+              hint="One per line, such as version = /release/tag_name. Leave it empty to use the fields of the body as parameters."
             >
               <Textarea
                 value={map}
@@ -168,7 +167,7 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
           <Field
             label="Secret"
             optional
-            hint="With one, calls must be signed by the header X-Hub-Signature-256, as GitHub does."
+            hint="If set, requests must be signed with the header X-Hub-Signature-256, as GitHub does."
           >
             <Input
               value={secret}
@@ -182,7 +181,7 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
           </Field>
           {make.error && <Problem error={make.error} />}
           <Button type="submit" look="primary" busy={make.isPending}>
-            Create
+            Create trigger
           </Button>
         </Form>
       )}

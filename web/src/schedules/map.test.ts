@@ -7,7 +7,7 @@ test("lines become a map, none become none, and what is neither is named", () =>
     map: { version: "/release/tag_name", n: "/a/0" },
     error: null,
   });
-  expect(readMap("version")).toEqual({ map: null, error: "Write name = /pointer instead of version" });
+  expect(readMap("version")).toEqual({ map: null, error: "Enter name = /pointer instead of version" });
   expect(readMap("= /a").error).not.toBeNull();
   expect(readMap("a = b").error).not.toBeNull();
 });

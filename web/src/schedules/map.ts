@@ -7,7 +7,7 @@ export function readMap(text: string): { map: Record<string, string> | null; err
     const name = line.slice(0, at).trim();
     const pointer = line.slice(at + 1).trim();
     if (at < 1 || name === "" || !pointer.startsWith("/"))
-      return { map: null, error: `Write name = /pointer instead of ${line.trim()}` };
+      return { map: null, error: `Enter name = /pointer instead of ${line.trim()}` };
     map[name] = pointer;
   }
   return { map: Object.keys(map).length > 0 ? map : null, error: null };

@@ -37,7 +37,7 @@ export function SecretsPage() {
   return (
     <Page
       title="Secrets"
-      intro="Passwords, keys and tokens that steps need. A step names the secrets it uses, and only its command can read them."
+      intro="Passwords, keys and tokens that steps need. A step lists the secrets it uses, and only its command can read them."
       actions={secrets.data?.length ? add : null}
     >
       {hidden ? (
@@ -47,8 +47,8 @@ export function SecretsPage() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon={<KeyRound aria-hidden />} title="No secrets yet" actions={add}>
-                Keep a token here, list its name under <em>Secrets</em> of a step, and use it in the command as{" "}
-                <code>$SECRET_NAME</code>. In logs it shows as <code>***</code>.
+                Save a token here, add it under <em>Secrets</em> of a step, and use it in the command as{" "}
+                <code>$SECRET_NAME</code>. Logs show it as <code>***</code>.
               </Empty>
             ) : (
               <Secrets list={list} whyNot={whyNot} onSet={setSetting} />
@@ -67,7 +67,7 @@ function Secrets({ list, whyNot, onSet }: { list: Secret[]; whyNot: string | nul
   const [ending, setEnding] = useState("");
   const end = useMutation({
     mutationFn: (name: string) => deleteSecret(api, name),
-    onSuccess: (gone) => toast.ok(`${gone.name} is deleted`),
+    onSuccess: (gone) => toast.ok(`Deleted ${gone.name}`),
     onSettled: () => client.invalidateQueries({ queryKey: secretsQuery.queryKey }),
   });
   return (
@@ -126,13 +126,13 @@ function Secrets({ list, whyNot, onSet }: { list: Secret[]; whyNot: string | nul
         open={ending !== ""}
         onOpenChange={(open) => !open && setEnding("")}
         title={`Delete ${ending}?`}
-        action="Delete it"
+        action="Delete secret"
         onConfirm={() => {
           end.mutate(ending);
           setEnding("");
         }}
       >
-        Steps that name it cannot run until there is one of that name again.
+        Steps that use it can't run until you create a secret with this name again.
       </ConfirmDialog>
     </>
   );
@@ -158,7 +158,7 @@ function SetDialog({ name, onClose }: { name: string; onClose: () => void }) {
     <Dialog open onOpenChange={(open) => !open && onClose()} title={name ? `Change ${name}` : "New secret"}>
       <Form onSubmit={() => put.mutate()}>
         {!name && (
-          <Field label="Name" hint="Letters, digits and _. Commands find it as $SECRET_ and the name.">
+          <Field label="Name" hint="Letters, digits and _. Commands read it as $SECRET_ followed by the name.">
             <Input
               value={typed}
               onChange={(event) => setTyped(event.target.value)}
@@ -172,7 +172,7 @@ function SetDialog({ name, onClose }: { name: string; onClose: () => void }) {
             />
           </Field>
         )}
-        <Field label="Value" hint="8 bytes to 64 KB. It is sealed, and never shown again.">
+        <Field label="Value" hint="8 bytes to 64 KB. It's stored encrypted and never shown again.">
           <Textarea
             value={value}
             onChange={(event) => setValue(event.target.value)}

@@ -61,8 +61,8 @@ export function ResultsPage() {
   return (
     <main className="mx-auto w-full max-w-5xl px-4 py-8">
       {token === null ? (
-        <Ended title="This link is not complete">
-          A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
+        <Ended title="This link is incomplete">
+          Part of it is missing, perhaps because of a line break. Copy the whole link, or ask for it again.
         </Ended>
       ) : first && !ended(results.error) ? (
         <>
@@ -109,11 +109,11 @@ function Failed({ error }: { error: unknown }) {
   if (!ended(error)) return <Problem error={error} />;
   const why =
     error.code === "expired"
-      ? "Its time has passed."
+      ? "It has expired."
       : error.code === "revoked"
         ? "It was revoked."
-        : "There is nothing behind it.";
-  return <Ended title="This link no longer works">{`${why} Ask whoever sent it for a new one.`}</Ended>;
+        : "It was revoked, or never existed.";
+  return <Ended title="This link no longer works">{`${why} Ask the person who sent it for a new one.`}</Ended>;
 }
 
 function Shown({ results, outputs, token }: { results: Results; outputs: Results["outputs"]; token: string }) {
@@ -161,7 +161,7 @@ function Shown({ results, outputs, token }: { results: Results; outputs: Results
             <>
               <Th>Step</Th>
               <Th>State</Th>
-              <Th className="text-right">Took</Th>
+              <Th className="text-right">Duration</Th>
             </>
           }
         >

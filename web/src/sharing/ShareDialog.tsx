@@ -142,12 +142,12 @@ function NewLink({ workflowId }: { workflowId: string }) {
       {role === "editor" && (
         <div className="space-y-2">
           <Checkbox
-            label="They get a link to the results of each run they start, for 7 days"
+            label="Give guests a link to the results of each run they start (expires after 7 days)"
             checked={results}
             onChange={(event) => setResults(event.target.checked)}
           />
           <Checkbox
-            label="They may change and run steps that use the team's secrets, and so can read those"
+            label="Allow guests to use team secrets (they could read them)"
             checked={secrets}
             onChange={(event) => setSecrets(event.target.checked)}
           />

@@ -19,7 +19,7 @@ export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: ()
   const client = useQueryClient();
   const again = useMutation({
     mutationFn: (id: string) => sendAgain(api, webhook.id, id),
-    onSuccess: () => toast.ok("It is sent again"),
+    onSuccess: () => toast.ok("Sending again"),
     onSettled: () => client.invalidateQueries({ queryKey: deliveriesQuery(webhook.id).queryKey }),
   });
   return (
@@ -27,7 +27,7 @@ export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: ()
       <Answer query={deliveries} rows={4}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">Nothing was sent yet.</p>
+            <p className="text-sm text-muted">No deliveries yet.</p>
           ) : (
             <ul className="divide-y rounded-lg border">
               {list.map((delivery) => (
@@ -36,7 +36,7 @@ export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: ()
                     <span>
                       <Pill tone={tones[delivery.status]}>{delivery.status}</Pill> {delivery.type},{" "}
                       <Time at={delivery.createdAt} />, {plural(delivery.attempts, "attempt")}
-                      {delivery.responseStatus !== null && `, answered ${delivery.responseStatus}`}
+                      {delivery.responseStatus !== null && `, status ${delivery.responseStatus}`}
                     </span>
                     <Button
                       size="sm"
@@ -48,7 +48,7 @@ export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: ()
                   </div>
                   {delivery.error && <p className="text-[13px] text-muted">{delivery.error}</p>}
                   <details className="mt-1 text-[13px]">
-                    <summary className="w-fit cursor-pointer text-muted">Message and answer</summary>
+                    <summary className="w-fit cursor-pointer text-muted">Request and response</summary>
                     <pre tabIndex={0} className="mt-1 max-h-40 overflow-auto rounded-md bg-sunken p-2 text-xs">
                       {JSON.stringify(delivery.payload, null, 2)}
                       {delivery.responseBody && `\n\n${delivery.responseBody}`}

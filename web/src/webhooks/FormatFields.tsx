@@ -21,7 +21,7 @@ export function FormatFields({ format, template, onChange }: FormatFieldsProps) 
   };
   return (
     <>
-      <Field label="Who reads the messages">
+      <Field label="Format">
         <Choice options={formats} value={format} onChange={(next) => change(next, "")} />
       </Field>
       {format !== "standard" && (
@@ -29,7 +29,7 @@ export function FormatFields({ format, template, onChange }: FormatFieldsProps) 
           <Field
             label="Template"
             optional={format !== "custom"}
-            hint="JSON. In its strings {{title}}, {{url}}, {{errorMessage}} and other words stand for values. Empty: a usual message."
+            hint="JSON. Placeholders such as {{title}}, {{url}} and {{errorMessage}} in its strings are replaced by values. Empty: the default message."
           >
             <Textarea
               className="font-mono text-[13px]"

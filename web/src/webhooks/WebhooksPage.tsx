@@ -48,7 +48,7 @@ export function WebhooksPage() {
   return (
     <Page
       title="Webhooks"
-      intro="Addresses of other programs that are told when runs start and end. Messages are signed, and tried for a day."
+      intro="Send signed HTTP requests when runs start or finish. Retries for 24 hours."
       actions={webhooks.data?.length ? add : null}
     >
       {whyNot ? (
@@ -58,7 +58,7 @@ export function WebhooksPage() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon={<WebhookIcon aria-hidden />} title="No webhooks yet" actions={add}>
-                Have your own program, or a chat, told when a run fails.
+                Notify your own service or a chat channel when a run fails.
               </Empty>
             ) : (
               <ul className="space-y-3">
@@ -87,14 +87,14 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
   });
   const end = useMutation({
     mutationFn: () => deleteWebhook(api, webhook.id),
-    onSuccess: () => toast.ok("The webhook is deleted"),
+    onSuccess: () => toast.ok("Webhook deleted"),
     onSettled: refresh,
   });
   const test = useMutation({
     mutationFn: () => testWebhook(api, webhook.id),
     onSuccess: (delivery) => {
-      if (delivery.status === "delivered") toast.ok(`The address answered ${delivery.responseStatus}`);
-      else toast.error(delivery.error ?? "The message was not taken");
+      if (delivery.status === "delivered") toast.ok(`The server responded with status ${delivery.responseStatus}`);
+      else toast.error(delivery.error ?? "The message was not delivered");
     },
     onSettled: refresh,
   });
@@ -121,7 +121,7 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
             Deliveries
           </Button>
           <Button size="sm" busy={change.isPending} onClick={() => change.mutate(!webhook.enabled)}>
-            {webhook.enabled ? "Switch off" : "Switch on"}
+            {webhook.enabled ? "Turn off" : "Turn on"}
           </Button>
           <Button size="sm" look="danger-quiet" onClick={() => setDeleting(true)}>
             Delete
@@ -129,13 +129,13 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
         </div>
       </div>
       {webhook.disabledReason && (
-        <Notice tone="warn" title="Switched off">
+        <Notice tone="warn" title="Turned off">
           {webhook.disabledReason}
         </Notice>
       )}
       {webhook.enabled && webhook.paused && (
         <Notice tone="warn" title="Paused">
-          {webhook.paused.message} The next attempt is at <Time at={webhook.paused.until} />.{" "}
+          {webhook.paused.message} Next attempt: <Time at={webhook.paused.until} />.{" "}
           <Button size="sm" busy={change.isPending} onClick={() => change.mutate(true)}>
             Resume now
           </Button>
@@ -146,13 +146,13 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
         open={deleting}
         onOpenChange={setDeleting}
         title="Delete this webhook?"
-        action="Delete it"
+        action="Delete webhook"
         onConfirm={() => {
           end.mutate();
           setDeleting(false);
         }}
       >
-        What was still to be sent to it is not sent.
+        Pending messages aren't sent.
       </ConfirmDialog>
     </li>
   );
@@ -174,18 +174,18 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
     <Dialog open onOpenChange={(open) => !open && onClose()} title="New webhook">
       {make.data ? (
         <div className="space-y-3">
-          <Notice tone="ok" title="The webhook is ready">
-            Your program checks messages with this secret. It is shown only now.
+          <Notice tone="ok" title="Webhook created">
+            Use this secret to verify messages. It's shown only once.
           </Notice>
           <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
             <code className="min-w-0 flex-1 break-all">{make.data.secret}</code>
-            <Copy text={make.data.secret} label="Copy the secret" />
+            <Copy text={make.data.secret} label="Copy secret" />
           </div>
           <Button onClick={onClose}>Done</Button>
         </div>
       ) : (
         <Form onSubmit={() => make.mutate()}>
-          <Field label="Address" hint="Of https, reachable from the internet.">
+          <Field label="URL" hint="Must be a public HTTPS URL.">
             <Input type="url" value={url} onChange={(event) => setURL(event.target.value)} required autoFocus />
           </Field>
           <fieldset className="space-y-1">
@@ -209,7 +209,7 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
             busy={make.isPending}
             disabledReason={chosen.length === 0 ? "Choose an event." : null}
           >
-            Create
+            Create webhook
           </Button>
         </Form>
       )}

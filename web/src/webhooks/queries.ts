@@ -18,12 +18,12 @@ export type Format = Schemas["WebhookFormat"];
 
 /** formats are who reads the messages, as people call them. */
 export const formats: Record<Format, string> = {
-  standard: "A program (Standard Webhooks)",
+  standard: "Standard Webhooks (JSON)",
   slack: "Slack",
   teams: "Microsoft Teams",
   mattermost: "Mattermost",
   discord: "Discord",
-  custom: "Something else, by a template",
+  custom: "Custom template",
 };
 
 /** preview writes a message about a run that failed as a webhook would. */

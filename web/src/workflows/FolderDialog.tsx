@@ -52,8 +52,8 @@ export default function FolderDialog({ moving, folders, onClose, onMoved }: Fold
           label="Folder"
           hint={
             whole
-              ? "All workflows in it move along. The name of another folder puts them together."
-              : "Such as RNA/Single cell; leave it empty for none."
+              ? "All its workflows move too. Enter the name of another folder to merge the two."
+              : "For example, RNA/Single cell. Leave it empty for no folder."
           }
         >
           <Input list={list} value={to} maxLength={200} onChange={(event) => setTo(event.target.value)} />

@@ -49,7 +49,7 @@ export default function FromGitDialog({
       open={open}
       onOpenChange={onOpenChange}
       title="New workflow from Git"
-      description="The workflow is the file millrace.yaml or millrace.json of a repository, and follows it: it is changed there."
+      description="The workflow follows the file millrace.yaml or millrace.json in a repository. You edit it there."
     >
       <Form onSubmit={() => create.mutate()}>
         <Field label="Repository">
@@ -63,10 +63,10 @@ export default function FromGitDialog({
             autoFocus
           />
         </Field>
-        <Field label="Branch, tag or commit" optional hint="The default branch, unless you name another.">
+        <Field label="Branch, tag or commit" optional hint="Default: the repository's default branch.">
           <Input {...code} value={ref} onChange={(event) => setRef(event.target.value)} maxLength={250} />
         </Field>
-        <Field label="Folder" optional hint="Where the file lies; the top folder, unless you name another.">
+        <Field label="Folder" optional hint="Folder containing the file. Default: the top folder.">
           <Input
             {...code}
             value={path}
@@ -79,16 +79,18 @@ export default function FromGitDialog({
           label="Connection"
           optional
           hint={
-            hosts.length > 0 ? "For a private repository." : "A private repository needs a connection to its Git host."
+            hosts.length > 0
+              ? "Needed for a private repository."
+              : "A private repository needs a connection to its Git host."
           }
         >
           <Choice<string>
-            options={{ "": "None: everybody may read it", ...Object.fromEntries(hosts.map((c) => [c.id, c.name])) }}
+            options={{ "": "Public repository", ...Object.fromEntries(hosts.map((c) => [c.id, c.name])) }}
             value={connection}
             onChange={setConnection}
           />
         </Field>
-        {create.error && <Problem title="Couldn't make the workflow" error={create.error} />}
+        {create.error && <Problem title="Couldn't create the workflow" error={create.error} />}
         <Button type="submit" look="primary" busy={create.isPending}>
           Create and open
         </Button>

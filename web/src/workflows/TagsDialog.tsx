@@ -31,7 +31,7 @@ export function TagsDialog({ workflow, onClose, onSaved }: TagsDialogProps) {
   return (
     <Dialog open onOpenChange={onClose} title={`Tags of ${workflow.name}`}>
       <Form onSubmit={() => error ?? save.mutate()}>
-        <Field label="Tags" hint="Words to find it by, with spaces between them." error={error}>
+        <Field label="Tags" hint="Separate tags with spaces." error={error}>
           <Input value={text} onChange={(event) => setText(event.target.value)} />
         </Field>
         {save.error && <Problem error={save.error} />}

@@ -21,14 +21,14 @@ export function TemplatesPage() {
           list.length === 0 ? (
             <Empty
               icon={<LayoutTemplate />}
-              title="This build has no templates"
+              title="No templates"
               actions={
                 <Link to="/workflows" search={{ create: true }} className={buttonClass("primary")}>
                   New workflow
                 </Link>
               }
             >
-              They come from the examples folder when the app is built.
+              This server was built without examples.
             </Empty>
           ) : (
             <ul className="grid gap-4 md:grid-cols-2 xl:grid-cols-3">
@@ -71,14 +71,14 @@ function TemplateCard({ template }: { template: Template }) {
             disabledReason={whyNot("start runs")}
             onClick={() => use.mutate({ template, run: true })}
           >
-            Use and run
+            Run example
           </Button>
           <Button
             busy={use.isPending && !use.variables.run}
             disabledReason={whyNot("edit workflows")}
             onClick={() => use.mutate({ template, run: false })}
           >
-            Use
+            Open in editor
           </Button>
         </div>
       </div>

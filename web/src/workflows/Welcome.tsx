@@ -44,7 +44,7 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
             </Button>
           )}
         </Step>
-        <Step number={2} done={Boolean(done)} title="Watch it" text="See each step's status, log and outputs live.">
+        <Step number={2} done={Boolean(done)} title="Watch it" text="See each step's state, log and outputs live.">
           {run && (
             <Link
               to="/runs/$runId"

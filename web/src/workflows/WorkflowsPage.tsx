@@ -97,9 +97,9 @@ export function WorkflowsPage() {
                   onChange={(words) => set({ q: words || undefined })}
                 />
                 <Choice
-                  aria-label="Order"
+                  aria-label="Sort by"
                   className="sm:w-auto!"
-                  options={{ updated: "Last edited first", created: "Newest first", name: "By name" }}
+                  options={{ updated: "Last edited", created: "Newest", name: "Name" }}
                   value={sort}
                   onChange={(next) => set({ sort: next })}
                 />

@@ -64,7 +64,7 @@ const noStep = (target: Target) => (selected(target).length > 0 ? null : "Select
 const noSteps = ({ graph }: Target) => (graph.now().nodes.length > 0 ? null : "There are no steps yet");
 const nothing = (target: Target) => {
   const { nodes, edges } = target.graph.selected();
-  return nodes.length + edges.length > 0 ? null : "Select a step or a connection first";
+  return nodes.length + edges.length > 0 ? null : "Select a step or a line first";
 };
 
 /** added selects and shows steps that were just added. */
@@ -218,7 +218,7 @@ export const actions = {
     run: ({ graph }) => graph.select(graph.now().nodes.map((node) => node.id)),
   },
   selectNone: {
-    label: "Select nothing",
+    label: "Clear selection",
     group: "Select",
     icon: SquareX,
     shortcuts: ["Escape"],

@@ -48,7 +48,8 @@ export function BulkActions({ runs, clear }: { runs: RunRow[]; clear: () => void
     },
     onSettled: () => client.invalidateQueries({ queryKey: ["runs"] }),
   });
-  const none = (what: string) => whyNot("start runs") ?? `None of the selected runs ${what}, or they are not yours.`;
+  const none = (what: string) =>
+    whyNot("start runs") ?? `None of the selected runs ${what}, or you don't have permission.`;
   return (
     <div className="flex flex-wrap items-center gap-2">
       {runs.length === 2 && (
@@ -130,8 +131,8 @@ export function BulkActions({ runs, clear }: { runs: RunRow[]; clear: () => void
           });
         }}
       >
-        Their logs, events and outputs are deleted for good. What they cost stays in the usage.
-        {ended.length < runs.length && " Runs that go on, and those of others, stay."}
+        Their logs, events and outputs are deleted permanently. Their cost stays in the usage.
+        {ended.length < runs.length && " Active runs and other people's runs are kept."}
       </ConfirmDialog>
     </div>
   );
@@ -156,7 +157,7 @@ function TagDialog({
   return (
     <Dialog open onOpenChange={onClose} title={`Tag ${plural(runs.length, "run")}`}>
       <Form onSubmit={() => error ?? onTags(tags)}>
-        <Field label="Tags to add" hint="Words to find them by, with spaces between them." error={error}>
+        <Field label="Tags to add" hint="Separate tags with spaces." error={error}>
           <Input
             autoFocus
             placeholder="pilot grant:2026"

@@ -32,11 +32,11 @@ export function ComparePage() {
           title="Choose two runs"
           actions={
             <Link to="/runs" className={buttonClass("primary")}>
-              Go to the runs
+              Go to runs
             </Link>
           }
         >
-          Tick two runs in the list, then press Compare.
+          Select two runs in the list, then choose Compare.
         </Empty>
       </Page>
     );
@@ -82,7 +82,7 @@ function Sides({ comparison }: { comparison: Comparison }) {
   return (
     <>
       <Rows
-        title="Total"
+        title="Summary"
         sides={[a, b].map((run) => (
           <Link key={run.id} to="/runs/$runId" params={{ runId: run.id }} className="underline">
             {runTitle(run)}
@@ -90,7 +90,7 @@ function Sides({ comparison }: { comparison: Comparison }) {
         ))}
         rows={[
           ["State", <StatusPill key="a" status={a.status} />, <StatusPill key="b" status={b.status} />],
-          ["Took", took(a.durationMs), took(b.durationMs)],
+          ["Duration", took(a.durationMs), took(b.durationMs)],
           ["Credits", credits(a.creditsUsed), credits(b.creditsUsed)],
           ["Size", `${a.compute.vcpu} vCPU, ${a.compute.ramGb} GB`, `${b.compute.vcpu} vCPU, ${b.compute.ramGb} GB`],
         ]}
@@ -122,7 +122,7 @@ function Sides({ comparison }: { comparison: Comparison }) {
       />
       <Section title="Definition">
         {comparison.sameDefinition ? (
-          <p className="text-sm text-muted">Both runs ran the same definition.</p>
+          <p className="text-sm text-muted">Both runs used the same definition.</p>
         ) : (
           <Definitions a={a.id} b={b.id} />
         )}

@@ -21,7 +21,7 @@ export function PipelinesPage() {
   return (
     <Page
       title="Watch a pipeline"
-      intro="A pipeline that runs on your cluster, in a cloud or on your laptop is shown here while it runs. It costs no credits, and the pipeline itself isn't changed."
+      intro="Follow a pipeline that runs on your cluster, in a cloud or on your laptop. It costs no credits, and the pipeline doesn't change."
       actions={
         <Link to="/runs" className={buttonClass("secondary")}>
           All runs
@@ -90,7 +90,7 @@ function Lines({ engine }: { engine: Engine }) {
         <Copy text={lines} label="Copy the lines" />
       </div>
       <p className="text-sm text-muted">
-        Other engines report by two requests:{" "}
+        Other engines can report with two requests:{" "}
         <a className="text-accent underline" href="/help/reported-runs#reporting-from-a-program">
           reporting from a program
         </a>

@@ -120,7 +120,7 @@ export function RunsPage() {
         {search.tag && (
           <Button
             size="sm"
-            aria-label={`Do not filter by the tag ${search.tag}`}
+            aria-label={`Remove the filter for the tag ${search.tag}`}
             icon={<X className="size-4" aria-hidden />}
             onClick={() => set({ tag: undefined })}
           >
@@ -259,7 +259,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
               <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
                 {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
               </Link>
-              <Favorite id={run.id} name={`The run ${runTitle(run)}`} on={favorites.has(run.id)} />
+              <Favorite id={run.id} name={`${runTitle(run)}`} on={favorites.has(run.id)} />
               {run.name && <p className="line-clamp-1 max-w-md">{run.name}</p>}
               {run.sweepId && (
                 <Link

@@ -52,7 +52,7 @@ export function SavedFilters({ current, onChoose }: Props) {
           icon={<Bookmark className="size-4" aria-hidden />}
           onClick={() => setNaming(true)}
         >
-          Keep this filter
+          Save this filter
         </Button>
       )}
       {naming && current && <NameDialog filter={current} onClose={() => setNaming(false)} />}
@@ -68,15 +68,15 @@ function NameDialog({ filter, onClose }: { filter: KeptFilter; onClose: () => vo
     mutationFn: () => ask(api.POST("/api/me/filters", { body: { name, filter } })),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: filtersQuery.queryKey });
-      toast.ok("Kept");
+      toast.ok("Saved");
       onClose();
     },
     meta: { shown: true },
   });
   return (
-    <Dialog open onOpenChange={onClose} title="Keep this filter">
+    <Dialog open onOpenChange={onClose} title="Save this filter">
       <Form onSubmit={() => keep.mutate()}>
-        <Field label="Name" hint="Only you see it. One of the same name is replaced.">
+        <Field label="Name" hint="Only you see it. Replaces a filter of the same name.">
           <Input autoFocus maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         </Field>
         {keep.error && <Problem error={keep.error} />}
@@ -88,7 +88,7 @@ function NameDialog({ filter, onClose }: { filter: KeptFilter; onClose: () => vo
             busy={keep.isPending}
             disabledReason={name.trim() ? null : "Type a name first."}
           >
-            Keep
+            Save
           </Button>
         </footer>
       </Form>

@@ -28,7 +28,7 @@ export function Commit({ run }: { run: Pick<Run, "commit" | "definition" | "work
       ) : (
         <span className="font-mono">{short}</span>
       )}
-      {behind && <span title="A new run takes the newest code."> ({behind})</span>}
+      {behind && <span title="A new run uses the newest code."> ({behind})</span>}
     </span>
   );
 }

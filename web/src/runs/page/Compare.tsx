@@ -53,7 +53,7 @@ function Both({ before, after }: { before: Run; after: Run }) {
         </Link>
       </p>
       <Pairs
-        title="Total"
+        title="Summary"
         rows={[
           { name: "Duration", before: took(before.durationMs), after: took(after.durationMs) },
           { name: "Credits", before: credits(before.creditsUsed), after: credits(after.creditsUsed) },
@@ -64,7 +64,7 @@ function Both({ before, after }: { before: Run; after: Run }) {
         ]}
       />
       <Pairs
-        title="Parameters and files that differ"
+        title="Changed parameters and inputs"
         rows={[...compared(before.parameters, after.parameters), ...compared(before.inputs, after.inputs)]}
       />
       <section>

@@ -88,7 +88,7 @@ export function Failure({
       )}
       <p className="mt-3 text-sm">
         {isReported(run)
-          ? "Look at the script and the work folder of the task under Items, and run the pipeline again where it runs."
+          ? "Check the task's script and work folder under Items, fix the cause, and run the pipeline again."
           : nextStep(run.errorCode)}{" "}
         <a href="/help/errors#a-run-that-did-not-complete" className="underline">
           Errors and what to do

@@ -61,7 +61,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
               {each.message && <p>{named(each.message, node)}</p>}
               <p className="text-[13px] text-muted">
                 {exact(each.startedAt)}
-                {lasted !== null && `, took ${duration(lasted)}`}
+                {lasted !== null && `, ${duration(lasted)}`}
                 {each.peakMemBytes !== null && `, peak memory ${bytes(each.peakMemBytes)}`}
               </p>
               <Placement attempt={each} />

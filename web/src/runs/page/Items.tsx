@@ -166,7 +166,7 @@ function ItemTable({ store, node, status, onLog }: TableProps) {
             <Th>Item</Th>
             <Th className="w-32">State</Th>
             <Th className="w-20 text-right max-md:hidden">Attempts</Th>
-            <Th className="w-24 text-right max-md:hidden">Took</Th>
+            <Th className="w-24 text-right max-md:hidden">Duration</Th>
             <Th className="w-28 text-right max-md:hidden">Peak memory</Th>
             <Th className="w-24 text-right max-md:hidden">Exit status</Th>
             <Th className="w-16 text-right max-md:hidden">Files</Th>

@@ -54,11 +54,11 @@ function Folders({ runId, list, first }: { runId: string; list: KeptAttempt[]; f
         )}
         <p className="text-muted">
           Deleted <Time at={chosen.expiresAt} />. {bytes(chosen.bytes)} of {plural(chosen.files, "entry", "entries")}
-          {chosen.truncated && " and more that are not listed"}. To run the step again on your own machine:
+          {chosen.truncated && " and more that aren't listed"}. To run the step again on your own machine:
         </p>
         <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
           <code className="min-w-0 flex-1 break-all">{command}</code>
-          <Copy text={command} label="Copy the command" />
+          <Copy text={command} label="Copy CLI command" />
         </div>
         <Files key={keyOf(chosen)} runId={runId} kept={chosen} />
       </div>

@@ -6,7 +6,7 @@ import { Button } from "../../ui/Button.tsx";
 import { save } from "../../ui/download.ts";
 import { plural } from "../../ui/format.ts";
 
-const states = { waiting: "not needed yet", building: "being built", ready: "ready", failed: "failed" };
+const states = { waiting: "not needed yet", building: "installing", ready: "ready", failed: "failed" };
 
 /** NodeSoftware shows the packages that were installed for a step, with the live log of the installation. */
 export default function NodeSoftware({ runId, nodeId }: { runId: string; nodeId: string }) {

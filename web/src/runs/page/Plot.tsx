@@ -35,9 +35,9 @@ export default function Plot({ store }: { store: RunStore }) {
           { ...axis, scale: "mem", side: 1, grid: { show: false }, values: (_, ticks) => ticks.map(bytes), size: 72 },
         ],
         series: [
-          { label: "After", value: (_, value) => (value === null ? "–" : seconds(value)) },
+          { label: "Elapsed", value: (_, value) => (value === null ? "–" : seconds(value)) },
           {
-            label: "CPU of one core",
+            label: "CPU (% of one core)",
             scale: "cpu",
             stroke: color("--info"),
             width: 2,

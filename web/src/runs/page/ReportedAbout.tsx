@@ -27,7 +27,7 @@ export function Launch({ run }: { run: Given }) {
   const { engine, engineVersion, lastHeardAt, details } = about.data;
   const rows: [string, string][] = [
     ["Engine", engineVersion ? `${engine} ${engineVersion}` : engine],
-    ["Last heard of", exact(lastHeardAt)],
+    ["Last report", exact(lastHeardAt)],
     ...Object.entries(details).filter(([name]) => name !== "configText"),
   ];
   return (
@@ -65,8 +65,8 @@ export function Metrics({ run }: { run: Given }) {
     return (
       <p className="text-sm text-muted">
         {active(run.status)
-          ? "Nextflow sends how its processes used resources when the run ends; what each task used is in its details."
-          : "No figures by step were reported; what each task used is in its details."}
+          ? "Nextflow reports the resources its processes used when the run ends. See each task's details for its own."
+          : "No resource usage by step was reported. See each task's details for its own."}
       </p>
     );
   const rows = about.data.metrics.filter((metric) => metric.of === of);
@@ -74,7 +74,7 @@ export function Metrics({ run }: { run: Given }) {
   return (
     <section aria-label="Resources by step" className="rounded-lg border bg-surface p-3">
       <Select
-        aria-label="What was measured"
+        aria-label="Metric"
         className="h-8.5! w-auto!"
         value={of}
         onChange={(event) => setChosen(event.target.value)}
@@ -91,8 +91,8 @@ export function Metrics({ run }: { run: Given }) {
         ))}
       </ul>
       <p className="mt-2 text-[13px] text-muted">
-        The line goes from the least to the most of a step's tasks; half of them lie within the box, the mark is the
-        median.
+        Each line spans the lowest to the highest value of a step's tasks. The box holds the middle half; the mark is
+        the median.
       </p>
     </section>
   );
@@ -100,7 +100,7 @@ export function Metrics({ run }: { run: Given }) {
 
 function Row({ metric, most, text }: { metric: Metric; most: number; text: (value: number) => string }) {
   const box = boxOf(metric, most);
-  const words = `least ${text(metric.min)}, median ${text(metric.median)}, most ${text(metric.max)}`;
+  const words = `minimum ${text(metric.min)}, median ${text(metric.median)}, maximum ${text(metric.max)}`;
   return (
     <li className="grid items-center gap-x-3 md:grid-cols-[14rem_1fr_7rem]">
       <span className="truncate" title={metric.node}>

@@ -23,6 +23,6 @@ test("a run says how far it is behind", () => {
   expect(behindText("a", { commit: "a", latest: "a", behind: 0 })).toBe(null);
   expect(behindText("a", { commit: "a", latest: "b", behind: 1 })).toBe("1 commit behind");
   expect(behindText("a", { commit: "a", latest: "b", behind: 3 })).toBe("3 commits behind");
-  expect(behindText("a", { commit: "a", latest: "b", behind: null })).toBe("newer code is there");
-  expect(behindText("a", { commit: "c", latest: "b", behind: 3 })).toBe("newer code is there");
+  expect(behindText("a", { commit: "a", latest: "b", behind: null })).toBe("newer code is available");
+  expect(behindText("a", { commit: "c", latest: "b", behind: 3 })).toBe("newer code is available");
 });

@@ -20,6 +20,6 @@ export function behindText(
   status: { commit: string | null; latest: string | null; behind: number | null } | undefined,
 ): string | null {
   if (!status?.latest || status.latest === commit) return null;
-  if (status.commit !== commit || status.behind === null) return "newer code is there";
+  if (status.commit !== commit || status.behind === null) return "newer code is available";
   return status.behind === 1 ? "1 commit behind" : `${status.behind} commits behind`;
 }

@@ -48,19 +48,18 @@ export function named(message: string, node: Pick<RunNode, "id" | "name"> | null
 
 const advice: Record<string, string> = {
   node_failed: "Check the last lines of the log, edit the step, and run it again.",
-  oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",
-  node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
-  source_unavailable: "Its code couldn't be fetched from Git. Check the address, the branch and the connection.",
-  image_unavailable: "Its container image couldn't be pulled. Check the name and tag, and that the registry is public.",
-  environment_failed:
-    "Its software couldn't be installed. The message says which package is at fault; the whole log is on the step.",
-  input_missing: "A file it needs was deleted. Upload it again, or choose another one.",
+  oom: "The step ran out of memory. Give it more, or choose a larger size for the run.",
+  node_timeout: "The step exceeded its time limit. Raise the limit, or split the work.",
+  source_unavailable: "The code couldn't be fetched from Git. Check the address, the branch and the connection.",
+  image_unavailable: "The container image couldn't be pulled. Check the name and tag, and that the registry is public.",
+  environment_failed: "The packages couldn't be installed. The message names the package; the step shows the full log.",
+  input_missing: "An input file was deleted. Upload it again, or choose another one.",
   output_missing: "The command succeeded but didn't create a declared output. Check the output's path.",
-  output_mismatch: "A file changed while it was stored. Retrying usually helps.",
-  worker_lost: "The machine was lost. Retry: the workflow isn't at fault.",
+  output_mismatch: "A file changed while it was being stored. Retrying usually helps.",
+  worker_lost: "The machine was lost. Retry: the workflow isn't the cause.",
   plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
   budget_exhausted:
-    "A budget, or the limit of the run, is spent. Raise it in Billing, then retry: completed steps are reused.",
+    "A budget or the run's spending limit is used up. Raise it, then retry: completed steps are reused.",
   credits_exhausted: "The team has no credits left. Add credits, then retry: completed steps are reused.",
   internal: "An internal error. Retry, and quote the run ID if it happens again.",
 };

@@ -16,8 +16,8 @@ test("only what was said of a task is listed", () => {
   ).toEqual([
     ["Work folder", "/w"],
     ["CPU used", "150.5% of one core"],
-    ["Memory asked for", "1 GB"],
-    ["Time asked for", "1 min"],
+    ["Memory requested", "1 GB"],
+    ["Time requested", "1 min"],
     ["Read", "0 bytes"],
   ]);
 });

@@ -119,7 +119,7 @@ test("a queued run says why it waits, and how many go first", () => {
   const fetching = { fetchedBytes: 2 * 1024 ** 3, totalBytes: 12 * 1024 ** 3 };
   expect(
     waitingText({ status: "queued", waiting: { reason: "inputs", message: "They come.", ahead: 0, fetching } }),
-  ).toBe("Waiting: They come. 2 GB of 12 GB are here.");
+  ).toBe("Waiting: They come. 2 GB of 12 GB fetched.");
   expect(waitingText({ status: "running", waiting: { reason: "no_room", message: room, ahead: 0 } })).toBeNull();
   expect(waitingText({ status: "queued", waiting: null })).toBeNull();
 });

@@ -15,10 +15,10 @@ export function CopyState({ runId, first }: { runId: string; first: Schemas["Out
   });
   const copy = run.data?.outputTo ?? first;
   const titles: Record<string, string> = {
-    waiting: "Will be copied when the run has completed",
-    copying: copy.nextAttemptAt ? "Copying failed and will be tried again" : "Being copied",
+    waiting: "Outputs are copied when the run completes",
+    copying: copy.nextAttemptAt ? "Copying failed and will be retried" : "Copying outputs",
     completed: `Copied: ${plural(copy.copiedFiles, "file")}, ${bytes(copy.copiedBytes)}`,
-    failed: "Could not be copied",
+    failed: "Couldn't copy outputs",
     skipped: "Not copied",
   };
   return (
@@ -41,7 +41,7 @@ export function CopyState({ runId, first }: { runId: string; first: Schemas["Out
           {bytes(copy.copiedBytes)} of {bytes(copy.bytes)}
         </p>
       )}
-      {copy.state === "failed" && <p>Retry the run to copy again: nothing is computed a second time.</p>}
+      {copy.state === "failed" && <p>Retry the run to copy again. Completed steps are reused.</p>}
     </Notice>
   );
 }

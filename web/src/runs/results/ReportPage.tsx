@@ -34,7 +34,7 @@ export function ReportPage() {
             <Report title={found.name} url={found.reportUrl} className="min-h-0 flex-1" />
           ) : (
             <Empty icon={<FileX />} title="Report not found">
-              It was deleted, or this run did not make it.
+              It was deleted, or this run didn't create it.
             </Empty>
           )
         }

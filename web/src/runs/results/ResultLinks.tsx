@@ -30,8 +30,8 @@ export function ResultLinks({ run, onClose }: ResultLinksProps) {
       wide
       open
       onOpenChange={onClose}
-      title="Share the results"
-      description="Whoever has the link sees the graph, the chosen parameters and the outputs, without an account. Commands, logs and people are not shown."
+      title="Share results"
+      description="Anyone with the link can see the graph, the parameters you choose and the outputs, without an account. Commands, logs and people aren't shown."
     >
       {whyNot ? (
         <Notice>{whyNot}</Notice>
@@ -71,15 +71,15 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
   if (make.data) {
     return (
       <div className="space-y-3">
-        <Notice tone="ok" title="The link is ready">
-          It is shown only now. It ends <Time at={make.data.expiresAt} />.
+        <Notice tone="ok" title="Link created">
+          It's shown only once. It expires <Time at={make.data.expiresAt} />.
         </Notice>
         <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
           <code className="min-w-0 flex-1 break-all">{make.data.link}</code>
-          <Copy text={make.data.link} label="Copy the link" />
+          <Copy text={make.data.link} label="Copy link" />
         </div>
         <Button size="sm" onClick={() => make.reset()}>
-          Another link
+          Create another link
         </Button>
       </div>
     );
@@ -87,8 +87,8 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
   const names = Object.keys(run.parameters).toSorted();
   return (
     <Form onSubmit={() => make.mutate()}>
-      <Field label="The link works for">
-        <Choice options={{ "24": "a day", "168": "a week", "720": "30 days" }} value={hours} onChange={setHours} />
+      <Field label="Expires after">
+        <Choice options={{ "24": "1 day", "168": "7 days", "720": "30 days" }} value={hours} onChange={setHours} />
       </Field>
       {names.length > 0 && (
         <fieldset className="space-y-1">
@@ -106,7 +106,7 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
         </fieldset>
       )}
       <Checkbox
-        label="Let people copy the workflow, with its commands, to a team of theirs"
+        label="Allow people to copy the workflow, including its commands, to their own team"
         checked={allowCopy}
         onChange={(event) => setAllowCopy(event.target.checked)}
       />
@@ -135,15 +135,15 @@ function Links({ runId }: { runId: string }) {
       <Answer query={links}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">None yet.</p>
+            <p className="text-sm text-muted">No links.</p>
           ) : (
             <ul className="divide-y rounded-lg border">
               {list.map((link) => (
                 <li key={link.id} className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
                   <span>
                     <Pill tone={tones[link.status]}>{link.status}</Pill> …{link.tokenHint}, by {link.createdBy.name},
-                    opened {plural(link.views, "time")}, ends <Time at={link.expiresAt} />
-                    {link.allowCopy && ", may be copied"}
+                    viewed {plural(link.views, "time")}, expires <Time at={link.expiresAt} />
+                    {link.allowCopy && ", workflow can be copied"}
                     {link.inviteId && ", given to the guest who started the run"}
                   </span>
                   {link.status === "active" && (

@@ -94,7 +94,7 @@ export function SizePicker({ size, available, onChange }: SizePickerProps) {
               {describe(preset)}
               {missing(preset) && (
                 <span className="block">
-                  {preset.profile === "gpu" ? `None on ${place}` : `More than ${place} has`}
+                  {preset.profile === "gpu" ? `Not available on ${place}` : `Too large for ${place}`}
                 </span>
               )}
             </span>
@@ -147,7 +147,7 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
   return (
     <div className="space-y-2">
       <dl className="grid grid-cols-2 gap-x-6 gap-y-2 rounded-lg bg-sunken px-4 py-3 text-sm sm:grid-cols-4">
-        <Item term="Price">{credits(hour)} credits an hour</Item>
+        <Item term="Price">{credits(hour)} credits/hour</Item>
         <Item term="Typical cost">
           {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier runs"}
         </Item>
@@ -157,7 +157,7 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
         </Item>
       </dl>
       {data.warnings.length > 0 && (
-        <Notice tone="warn" title="A budget may not suffice">
+        <Notice tone="warn" title="A budget may run out">
           {data.warnings.map((warning) => (
             <p key={warning}>{warning}</p>
           ))}

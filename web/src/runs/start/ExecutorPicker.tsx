@@ -8,7 +8,7 @@ export function ExecutorPicker({ value, onChange }: { value: string; onChange: (
   const { data = [] } = useQuery(executorsQuery);
   if (data.length < 2) return null;
   return (
-    <Field label="Where it runs" hint="Without a choice: the first that has the size.">
+    <Field label="Where it runs" hint="Automatic: the first that offers the size.">
       <Select value={value} onChange={(event) => onChange(event.target.value)}>
         <option value="">Automatic</option>
         {data.map((each) => (

@@ -14,14 +14,14 @@ export function LabelFields({ label, onChange }: { label: Label; onChange: (labe
           onChange={(event) => onChange({ ...label, name: event.target.value })}
         />
       </Field>
-      <Field label="Note" optional hint="Why it is run, or what came of it.">
+      <Field label="Note" optional hint="Why you ran it, or what you found.">
         <Textarea
           maxLength={10_000}
           value={label.note}
           onChange={(event) => onChange({ ...label, note: event.target.value })}
         />
       </Field>
-      <Field label="Tags" optional hint="Words to find it by, with spaces between them." error={error}>
+      <Field label="Tags" optional hint="Separate tags with spaces." error={error}>
         <Input
           placeholder="pilot grant:2026"
           value={label.tags}

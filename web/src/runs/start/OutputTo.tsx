@@ -20,7 +20,7 @@ export function OutputTo({ target, onChange, tried }: OutputToProps) {
   if (connections.data && buckets.length === 0) {
     return (
       <p className="text-muted">
-        The team has no connection to a bucket yet. <Link to="/connections">Make one</Link> that may write there.
+        Your team has no connection to a bucket yet. <Link to="/connections">Create one</Link> that can write to it.
       </p>
     );
   }
@@ -36,7 +36,7 @@ export function OutputTo({ target, onChange, tried }: OutputToProps) {
             onChange(next ? { connection: next.id, url: firstTarget(next) } : null);
           }}
         >
-          <option value="">Nowhere else</option>
+          <option value="">Don't copy</option>
           {buckets.map((each) => (
             <option key={each.id} value={each.id}>
               {each.name}
@@ -47,7 +47,7 @@ export function OutputTo({ target, onChange, tried }: OutputToProps) {
       {target && (
         <Field
           label="Folder"
-          hint="{runId} stands for the id of the run. A manifest.json with hashes comes last."
+          hint="{runId} is replaced by the run ID. A manifest.json with checksums is written last."
           error={tried && problem ? problem : undefined}
         >
           <Input

@@ -67,7 +67,7 @@ function Load(props: RunDialogProps) {
     <Answer query={workflow} id={props.workflowId}>
       {({ name, definition, problems, warnings }) =>
         problems.length > 0 ? (
-          <Notice tone="warn" title={`${name} cannot run yet`}>
+          <Notice tone="warn" title={`${name} can't run yet`}>
             {problems.map((problem) => (
               <p key={problem.path + problem.message}>{problem.message}</p>
             ))}
@@ -197,7 +197,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       {!guest && fields.length > 0 && (
         <details className="text-sm">
           <summary className="w-fit cursor-pointer font-medium">
-            Several values{sweeps && ` (${plural(varied.runs, "run")})`}
+            Run a sweep{sweeps && ` (${plural(varied.runs, "run")})`}
           </summary>
           <div className="mt-3">
             <SweepFields
@@ -219,7 +219,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
         </details>
       )}
       {!guest && !sweeps && (
-        <Field label="At most this many credits" optional hint="The run is interrupted before it costs more.">
+        <Field label="Spending limit (credits)" optional hint="The run is interrupted before it exceeds this limit.">
           <Input
             type="number"
             min={0.000001}
@@ -278,7 +278,7 @@ function Accepted({ run }: { run: Schemas["StartedRun"] }) {
       {results && (
         <section aria-label="Results" className="mt-2 w-full max-w-md space-y-2 text-sm">
           <p>
-            Follow the run and get its outputs behind this link. It is shown only now, and expires{" "}
+            Use this link to follow the run and get its outputs. It's shown only once, and expires{" "}
             <Time at={results.expiresAt} />.
           </p>
           <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3 text-left">

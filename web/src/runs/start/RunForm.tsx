@@ -43,8 +43,8 @@ export function RunForm({ definition, texts, files, errors, onText, onFiles, gue
               <div className="mt-1">
                 {guest ? (
                   <Input
-                    aria-label={`Key of ${name}`}
-                    placeholder="The key of a file that an earlier run used"
+                    aria-label={`File key for ${name}`}
+                    placeholder="The key of a file from an earlier run"
                     value={(files[name] ?? []).join(" ")}
                     onChange={(event) => onFiles(name, () => event.target.value.split(/\s+/).filter(Boolean))}
                   />

@@ -19,7 +19,7 @@ export function SweepFields({ fields, texts, varied, onChange, start }: SweepFie
   };
   return (
     <div className="space-y-3">
-      <p className="text-muted">One run is started for each combination of the values, up to {mostRuns}.</p>
+      <p className="text-muted">Starts one run for each combination of values, up to {mostRuns}.</p>
       {fields.map(({ name }) => (
         <div key={name} className="space-y-1">
           <Checkbox
@@ -28,11 +28,7 @@ export function SweepFields({ fields, texts, varied, onChange, start }: SweepFie
             onChange={(event) => toggle(name, event.target.checked)}
           />
           {texts[name] !== undefined && (
-            <Field
-              label={`Values of ${name}`}
-              hint="One a line, or with commas between them."
-              error={varied.errors[name]}
-            >
+            <Field label={`Values of ${name}`} hint="One per line, or comma-separated." error={varied.errors[name]}>
               <Textarea value={texts[name]} onChange={(event) => onChange({ ...texts, [name]: event.target.value })} />
             </Field>
           )}

@@ -64,8 +64,8 @@ export function TestStep({ workflowId, node, before, flush }: TestStepProps) {
   const from = source.data;
   const missing =
     before.length > 0
-      ? "No earlier run has the inputs of this step: run the workflow once first."
-      : "Run the workflow once first: the test uses its inputs.";
+      ? "No earlier run has inputs for this step. Run the workflow once first."
+      : "Run the workflow once first: the test uses that run's inputs.";
   return (
     <section aria-label="Test this step" className="space-y-2">
       <div className="flex items-center gap-2">

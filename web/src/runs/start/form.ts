@@ -95,7 +95,7 @@ function readText(field: ParameterField, text: string): Reading {
       try {
         return { value: JSON.parse(text) };
       } catch {
-        return { error: 'Write it as JSON, such as [1, 2] or {"a": 1}.' };
+        return { error: 'Enter JSON, such as [1, 2] or {"a": 1}.' };
       }
   }
 }

@@ -11,8 +11,8 @@ export function firstTarget({ bucket, prefix }: Bucket): string {
 /** targetProblem says what is wrong with a target folder, or null. */
 export function targetProblem(url: string, { bucket, prefix }: Bucket): string | null {
   const whole = `s3://${bucket}/${prefix ?? ""}`;
-  if (!url.startsWith(whole)) return `The connection reaches only what begins with ${whole}.`;
-  if (!url.endsWith("/")) return "It is a folder: end it with a slash.";
+  if (!url.startsWith(whole)) return `This connection only reaches addresses that start with ${whole}.`;
+  if (!url.endsWith("/")) return "End the folder with a slash.";
   return null;
 }
 

@@ -16,5 +16,5 @@ test("values are read by line and comma, and their combinations counted", () => 
 test("a value that is none is named", () => {
   const varied = readVaried([field("q", "integer"), field("mode", "string")], { q: "1, two", mode: " " });
   expect(varied.errors.q).toContain("two:");
-  expect(varied.errors.mode).toBe("Give at least one value.");
+  expect(varied.errors.mode).toBe("Enter at least one value.");
 });

@@ -26,7 +26,7 @@ export function readVaried(fields: ParameterField[], texts: Record<string, strin
       if ("error" in reading) out.errors[field.name] ??= `${part}: ${reading.error}`;
       else values.push(reading.value);
     }
-    if (parts.length === 0) out.errors[field.name] = "Give at least one value.";
+    if (parts.length === 0) out.errors[field.name] = "Enter at least one value.";
     out.values[field.name] = values;
     out.runs *= Math.max(1, values.length);
   }

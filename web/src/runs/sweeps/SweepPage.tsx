@@ -95,7 +95,7 @@ function SweepTable({ sweep }: { sweep: Sweep }) {
     ["number", "Run", { kind: "number" }],
     ...sweep.varied.map((name): [string, string, Column] => [`p.${name}`, name, { kind: "parameter", name }]),
     ["status", "State", { kind: "status" }],
-    ["took", "Took", { kind: "took" }],
+    ["took", "Duration", { kind: "took" }],
     ["credits", "Credits", { kind: "credits" }],
     ...chosen.map((name): [string, string, Column] => [`o.${name}`, name, { kind: "output", name }]),
   ];

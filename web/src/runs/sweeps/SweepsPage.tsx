@@ -22,7 +22,7 @@ export function SweepsPage() {
   });
   const rows = sweeps.data?.pages.flatMap((page) => page.rows);
   return (
-    <Page title="Sweeps" intro="Runs that were started together, one for each value of what varies.">
+    <Page title="Sweeps" intro="Groups of runs that try a workflow with different values.">
       {sweeps.isError && !rows && <Problem error={sweeps.error} retry={() => void sweeps.refetch()} />}
       {sweeps.isPending && <SkeletonRows rows={3} />}
       {rows?.length === 0 && <NoSweeps />}
@@ -49,8 +49,8 @@ function NoSweeps() {
         </Link>
       }
     >
-      Run a workflow, open <em>Several values</em> in the dialog, and tick the parameters that vary. Their results are
-      compared as a table.
+      Run a workflow, open <em>Run a sweep</em> in the dialog, and select the parameters that vary. A table compares the
+      results.
     </Empty>
   );
 }
