@@ -19,19 +19,19 @@ import (
 
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
-	Init      initCommand      `cmd:"" help:"Write a file of settings to begin with."`
+	Init      initCommand      `cmd:"" help:"Write a settings file with defaults."`
 	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable, set-operator."`
 	Team      teamCommand      `cmd:"" help:"Teams: list, usage, set-plan, grant, suspend, resume."`
 	Worker    operate.Workers  `cmd:"" help:"Workers: list, drain, undrain."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
 	Mail      operate.Mail     `cmd:"" help:"Mail: test."`
-	Status    operate.Status   `cmd:"" help:"Say how the installation does: queue, files, chores, requests that failed."`
-	Ready     operate.Ready    `cmd:"" help:"Ask a server or worker whether it answers; for health checks of containers."`
+	Status    operate.Status   `cmd:"" help:"Show the state of the installation: queue, files, background jobs, failed requests."`
+	Ready     operate.Ready    `cmd:"" help:"Check that a server or worker responds; for health checks of containers."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
-	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
+	RotateKey rotateKeyCommand `cmd:"" help:"Encrypt stored secrets with a new secret key, while no server runs."`
 	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
-	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
+	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and report problems."`
 }
 
 type userCommand struct {
@@ -40,7 +40,7 @@ type userCommand struct {
 	SetPassword userSetPassword `cmd:"" help:"Set an account's password and end its sessions."`
 	Disable     userDisable     `cmd:"" help:"Disable an account immediately."`
 	Enable      userEnable      `cmd:"" help:"Enable a disabled account."`
-	SetOperator userSetOperator `cmd:"" help:"Let an account look after the installation in the app, or no longer."`
+	SetOperator userSetOperator `cmd:"" help:"Make an account an operator of the installation, or remove that."`
 }
 
 type userList struct {
@@ -92,7 +92,7 @@ func (c *userCreate) Run(w console) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w.out, "made account %s for %s\n", u.ID, u.Email)
+		_, err = fmt.Fprintf(w.out, "created account %s for %s\n", u.ID, u.Email)
 		return err
 	})
 }
@@ -102,7 +102,7 @@ func askPassword(w console) (string, error) {
 	line, err := bufio.NewReader(w.in).ReadString('\n')
 	password := strings.TrimRight(line, "\r\n")
 	if password == "" {
-		return "", fmt.Errorf("give the password on standard input: %w", err)
+		return "", fmt.Errorf("enter the password on standard input: %w", err)
 	}
 	return password, nil
 }
@@ -126,7 +126,7 @@ func (c *userSetPassword) Run(w console) error {
 		if err := db.SetPassword(w.ctx, strings.ToLower(c.Email), builtin.NewPasswords().Hash(password)); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(w.out, "the password is set; all sessions of the account have ended")
+		_, err := fmt.Fprintln(w.out, "password set; all sessions of the account have ended")
 		return err
 	})
 }
@@ -158,15 +158,15 @@ func (c *userEnable) Run(w console) error {
 type userSetOperator struct {
 	databaseSettings `embed:""`
 	Email            string `arg:"" help:"Email address."`
-	Off              bool   `help:"It is an operator no longer."`
-	Force            bool   `help:"Though the address is not confirmed."`
+	Off              bool   `help:"Remove the account's operator rights."`
+	Force            bool   `help:"Even if the address is not confirmed."`
 }
 
 // Run opens the operator's page to the person from their next request on.
 func (c *userSetOperator) Run(w console) error {
 	action, says := "operator.operator_set", "%s is an operator of the installation\n"
 	if c.Off {
-		action, says = "operator.operator_removed", "%s is no operator of the installation\n"
+		action, says = "operator.operator_removed", "%s is not an operator of the installation\n"
 	}
 	w = w.audited(action, audit.Installation, c.Email)
 	return c.Beside(w.ctx, func(db *store.DB) error {
@@ -180,12 +180,12 @@ func (c *userSetOperator) Run(w console) error {
 
 type teamCommand struct {
 	List    teamList    `cmd:"" help:"List all teams."`
-	SetPlan teamSetPlan `cmd:"" help:"Put a team on another plan."`
-	Grant   teamGrant   `cmd:"" help:"Give a team credits that do not expire, or take some back."`
+	SetPlan teamSetPlan `cmd:"" help:"Change a team's plan."`
+	Grant   teamGrant   `cmd:"" help:"Add credits that do not expire, or remove credits."`
 
 	Usage   operate.TeamUsage   `cmd:"" help:"List what all teams use: plan, members, storage, credits."`
-	Suspend operate.TeamSuspend `cmd:"" help:"Have a team start no more runs. What runs goes on."`
-	Resume  operate.TeamResume  `cmd:"" help:"Let a suspended team start runs again."`
+	Suspend operate.TeamSuspend `cmd:"" help:"Suspend a team: it can't start runs. Active runs continue."`
+	Resume  operate.TeamResume  `cmd:"" help:"Lift the suspension of a team."`
 }
 
 type teamList struct {
@@ -211,7 +211,7 @@ func (c *teamList) Run(w console) error {
 type teamSetPlan struct {
 	databaseSettings `embed:""`
 	moneySettings    `embed:""`
-	Team             string `arg:"" help:"Id of the team."`
+	Team             string `arg:"" help:"ID of the team."`
 	Plan             string `arg:"" help:"free, pro, team, or one of --plans-file."`
 }
 
@@ -238,9 +238,9 @@ func (c *teamSetPlan) Run(w console) error {
 
 type teamGrant struct {
 	databaseSettings `embed:""`
-	Team             string `arg:"" help:"Id of the team."`
-	Credits          string `arg:"" help:"How many; negative takes back."`
-	Reason           string `default:"granted by the operator" help:"What the team reads in its usage."`
+	Team             string `arg:"" help:"ID of the team."`
+	Credits          string `arg:"" help:"Number of credits; a negative number removes credits."`
+	Reason           string `default:"granted by the operator" help:"Reason, shown to the team on its usage page."`
 }
 
 // takenBack lets a negative number stand as it is: the parser would take it

@@ -23,7 +23,7 @@ func (w console) audited(action, chain, target string) console {
 }
 
 type auditCommand struct {
-	Verify auditVerify `cmd:"" help:"Check that no entry of any team was changed, removed or added by hand."`
+	Verify auditVerify `cmd:"" help:"Verify that no entry of any audit log was changed, removed or added by hand."`
 }
 
 type auditVerify struct {

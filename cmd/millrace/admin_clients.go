@@ -11,16 +11,16 @@ import (
 )
 
 type clientCommand struct {
-	Add    clientAdd    `cmd:"" help:"Register a program that may ask people for access."`
-	List   clientList   `cmd:"" help:"List the registered programs."`
-	Remove clientRemove `cmd:"" help:"Forget a program; every token it was given is dead at once."`
+	Add    clientAdd    `cmd:"" help:"Register an OAuth client."`
+	List   clientList   `cmd:"" help:"List registered OAuth clients."`
+	Remove clientRemove `cmd:"" help:"Remove an OAuth client and revoke all its tokens."`
 }
 
 type clientAdd struct {
 	databaseSettings `embed:""`
-	ID               string   `arg:"" help:"The client_id it will send."`
-	Redirect         []string `arg:"" help:"Addresses it may be answered at: https://…, http://127.0.0.1 (any port and path), or a scheme of its own with a dot."`
-	Name             string   `required:"" help:"What people read when it asks for access."`
+	ID               string   `arg:"" help:"The client_id of the client."`
+	Redirect         []string `arg:"" help:"Redirect URIs: https://…, http://127.0.0.1 (any port and path), or a custom scheme with a dot."`
+	Name             string   `required:"" help:"Name shown to people when it asks for access."`
 }
 
 // Run registers a public client: it has no secret to keep.
@@ -72,7 +72,7 @@ func (c *clientRemove) Run(w console) error {
 		if err := db.DeleteClient(w.ctx, c.ID); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w.out, "%s is forgotten; its tokens are dead\n", c.ID)
+		_, err := fmt.Fprintf(w.out, "removed %s and revoked its tokens\n", c.ID)
 		return err
 	})
 }

@@ -34,6 +34,6 @@ func (c *initCommand) Run(w console, parsed *kong.Context) error {
 	if err := settingsfile.Create(c.File, parsed.Selected(), set); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w.out, "wrote %s. Look through it, then:\n  millrace admin doctor --config %s\n  millrace serve --config %s\n", c.File, c.File, c.File)
+	_, err = fmt.Fprintf(w.out, "wrote %s. Review it, then:\n  millrace admin doctor --config %s\n  millrace serve --config %s\n", c.File, c.File, c.File)
 	return err
 }

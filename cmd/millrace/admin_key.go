@@ -11,8 +11,8 @@ import (
 
 type rotateKeyCommand struct {
 	databaseSettings `embed:""`
-	NewSecretKey     string `help:"The new key, where --secret-key gives the old one. Default: one is made in --data."`
-	Undo             bool   `help:"Go back to the old key, where a change was begun and not finished."`
+	NewSecretKey     string `help:"The new key, if --secret-key is the old one. Default: created in --data."`
+	Undo             bool   `help:"Return to the old key after an unfinished change."`
 }
 
 // Run seals everything anew. It may be killed and run again: the new key is on

@@ -17,15 +17,15 @@ import (
 // runsCommand looks after runs that have not ended, beside the servers that
 // execute them.
 type runsCommand struct {
-	List    runsList    `cmd:"" help:"List the runs that wait or run, of all teams, and why they wait."`
-	Why     runsWhy     `cmd:"" help:"Say why a run waits, or who executes it."`
-	Requeue runsRequeue `cmd:"" help:"Take a running run from its worker and put it back into the queue. What it has finished stays."`
+	List    runsList    `cmd:"" help:"List active runs of all teams, and why queued ones wait."`
+	Why     runsWhy     `cmd:"" help:"Show why a run waits, or which worker executes it."`
+	Requeue runsRequeue `cmd:"" help:"Take a running run from its worker and return it to the queue. Completed steps are kept."`
 	End     runsEnd     `cmd:"" help:"Cancel a run."`
 }
 
 type runsList struct {
 	databaseSettings `embed:""`
-	Limit            int `default:"1000" help:"How many at most, oldest first."`
+	Limit            int `default:"1000" help:"Maximum number to list, oldest first."`
 }
 
 // Run prints a table.
@@ -60,7 +60,7 @@ func (c *runsList) Run(w console) error {
 
 type runsWhy struct {
 	databaseSettings `embed:""`
-	ID               string `arg:"" help:"Id of the run."`
+	ID               string `arg:"" help:"ID of the run."`
 }
 
 // Run says it in a sentence.
@@ -105,7 +105,7 @@ func seize(w console, db *store.DB, id ids.Run) (fence int64, err error) {
 
 type runsRequeue struct {
 	databaseSettings `embed:""`
-	ID               string `arg:"" help:"Id of the run."`
+	ID               string `arg:"" help:"ID of the run."`
 }
 
 // Run takes about a quarter of a minute.
@@ -116,7 +116,7 @@ func (c *runsRequeue) Run(w console) error {
 			return err
 		}
 		if r.Status == lifecycle.Queued {
-			return errors.New("the run is in the queue already")
+			return errors.New("the run is already in the queue")
 		}
 		fence, err := seize(w, db, r.ID)
 		if err != nil {
@@ -133,8 +133,8 @@ func (c *runsRequeue) Run(w console) error {
 
 type runsEnd struct {
 	databaseSettings `embed:""`
-	ID               string `arg:"" help:"Id of the run."`
-	Force            bool   `help:"Take it from its worker first, if that does not heed."`
+	ID               string `arg:"" help:"ID of the run."`
+	Force            bool   `help:"Take it from its worker first, if the worker doesn't respond."`
 }
 
 // Run asks the worker to cancel it, or interrupts it.

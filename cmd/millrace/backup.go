@@ -20,7 +20,7 @@ import (
 type backupCommand struct {
 	databaseSettings `embed:""`
 	StorageURL       string `name:"storage-url" help:"s3://bucket?endpoint=…&region=…, if you use one: it is not copied." group:"storage"`
-	Folder           string `arg:"" help:"Folder to make; it must not exist."`
+	Folder           string `arg:"" help:"Folder to create; it must not exist."`
 }
 
 // Run copies an embedded installation into a folder that a server can be
@@ -34,7 +34,7 @@ func (c *backupCommand) Run(w console) error {
 		return err
 	}
 	if err := os.Mkdir(c.Folder, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of the backup: %w", err)
+		return fmt.Errorf("cannot create the backup folder: %w", err)
 	}
 	err := c.copyInto(w.ctx)
 	if err != nil { // half a backup is worse than none

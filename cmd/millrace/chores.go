@@ -163,13 +163,13 @@ func (s *retentionSettings) failedLife() (time.Duration, error) {
 
 // retentionSettings say how long things are kept; teams can choose less.
 type retentionSettings struct {
-	KeepLogs        string `help:"How long the logs of runs are kept, such as 90d or 12w. Default: for ever." group:"retention"`
-	KeepEvents      string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
-	KeepRuns        string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
+	KeepLogs        string `help:"How long run logs are kept, such as 90d or 12w. Default: forever." group:"retention"`
+	KeepEvents      string `help:"How long run events are kept. Default: forever." group:"retention"`
+	KeepRuns        string `help:"How long runs and their outputs are kept. Default: forever." group:"retention"`
 	KeepDeletedRuns string `default:"400d" help:"How long it is kept which tags a deleted run had and in whose name it ran, for costs and budgets; 186d at least." group:"retention"`
 	KeepFailed      string `default:"7d" help:"How long the working folders of failed steps are kept, such as 7d; 0d: not at all." group:"retention"`
-	KeepAudit       string `help:"How long entries of the audit logs are kept. Default: for ever." group:"retention"`
-	KeepRevisions   string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
+	KeepAudit       string `help:"How long audit log entries are kept. Default: forever." group:"retention"`
+	KeepRevisions   string `help:"How long earlier workflow versions are kept. Default: forever." group:"retention"`
 }
 
 func (s *retentionSettings) policy() (retention.Policy, error) {

@@ -72,13 +72,13 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 		list, err := filepath.Glob(filepath.Join(dir, "mail", "*.eml"))
 		for _, name := range list {
 			text, _ := os.ReadFile(name)
-			if strings.Contains(string(text), "Subject: Test mail") {
+			if strings.Contains(string(text), "Subject: Test email") {
 				return true
 			}
 		}
 		return err != nil
 	})
-	if out := admin("", "status"); !strings.Contains(out, "0 runs wait, 0 run") || !strings.Contains(out, "LAST SUCCESS") {
+	if out := admin("", "status"); !strings.Contains(out, "0 runs queued, 0 running") || !strings.Contains(out, "LAST SUCCESS") {
 		t.Error(out)
 	}
 

@@ -32,7 +32,7 @@ func (s *Service) understand(ctx context.Context, r Reading, found Found) (Resul
 			return Result{}, false, err
 		}
 		s.Log.WarnContext(ctx, "the model could not read a paper; the built-in analyser does", slog.String("reading", r.ID), slog.Any("error", err))
-		notes = append(notes, "The model gave no usable answer; ask again later for its reading.")
+		notes = append(notes, "The model gave no usable answer; try again later for an analysis by the model.")
 	}
 	p := found.Paper
 	read := reader.Read(reader.Paper{Title: p.Title, Abstract: p.Abstract, Pages: pages})
@@ -104,7 +104,7 @@ func runnable(s *reader.Suggestion) (*reader.Suggestion, string) {
 	}
 	definition, problems := reader.Arrange(s.Definition)
 	if len(problems) > 0 {
-		return nil, "The suggested workflow could not run and is left out: " + strings.TrimSpace(problems[0].Path+" "+problems[0].Message) + "."
+		return nil, "The suggested workflow had problems and was left out: " + strings.TrimSpace(problems[0].Path+" "+problems[0].Message) + "."
 	}
 	confidence := s.Confidence
 	if !(confidence >= 0 && confidence <= 1) { // also what is no number

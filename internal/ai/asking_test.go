@@ -144,10 +144,10 @@ func TestLimitsAtAndBeyond(t *testing.T) {
 		words string
 	}{
 		{team, ai.Charged{Owner: 2, Address: 99, Visitors: 99}, ""},
-		{team, ai.Charged{Owner: 3}, "this team has used its 3 analyses"},
+		{team, ai.Charged{Owner: 3}, "this team has reached its daily limit of 3 analyses"},
 		{visitor, ai.Charged{Owner: 2, Address: 4, Visitors: 6}, ""},
-		{visitor, ai.Charged{Owner: 3, Address: 5, Visitors: 7}, "you have used your 3 analyses"},
-		{visitor, ai.Charged{Owner: 2, Address: 5, Visitors: 7}, "visitors from your address have used their 5"},
+		{visitor, ai.Charged{Owner: 3, Address: 5, Visitors: 7}, "you've reached your daily limit of 3 analyses"},
+		{visitor, ai.Charged{Owner: 2, Address: 5, Visitors: 7}, "visitors from your address have reached the daily limit of 5"},
 		{visitor, ai.Charged{Owner: 2, Address: 4, Visitors: 7}, "all visitors together"},
 	} {
 		err := l.Refused(tt.owner, tt.used, evening)
@@ -162,7 +162,7 @@ func TestLimitsAtAndBeyond(t *testing.T) {
 		words string
 	}{
 		{team, ai.FailedPDFs{Owner: 1, Address: 99}, ""},
-		{team, ai.FailedPDFs{Owner: 2}, "2 PDFs of yours"},
+		{team, ai.FailedPDFs{Owner: 2}, "2 of your PDFs"},
 		{visitor, ai.FailedPDFs{Owner: 1, Address: 3}, ""},
 		{visitor, ai.FailedPDFs{Owner: 1, Address: 4}, "4 PDFs from your address"},
 	} {

@@ -179,7 +179,7 @@ func TestWhatWasNotReadIsNoted(t *testing.T) {
 		a := b.ask(mill)
 		run(t, b.Service)
 		a = b.ended(b.Service, a)
-		want := "[OpenAlex did not answer. Only the first 2 of 5 pages were read. The model gave no usable answer; ask again later for its reading.]"
+		want := "[OpenAlex did not answer. Only the first 2 of 5 pages were read. The model gave no usable answer; try again later for an analysis by the model.]"
 		if a.Result == nil || a.Result.Paper.PageCount != 5 || fmt.Sprint(a.Result.Notes[:min(3, len(a.Result.Notes))]) != want {
 			t.Errorf("%+v", a.Result)
 		}

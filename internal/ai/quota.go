@@ -34,13 +34,13 @@ type FailedPDFs struct {
 // many.
 func (l Limits) FailedRefused(p Payer, f FailedPDFs, now time.Time) error {
 	over := func(format string, args ...any) error {
-		return fault.Limited(Tomorrow(now).Sub(now), format+"; the next one is looked at after 00:00 UTC", args...).WithCode("unreadable_pdfs_exhausted")
+		return fault.Limited(Tomorrow(now).Sub(now), format+"; try again after 00:00 UTC", args...).WithCode("unreadable_pdfs_exhausted")
 	}
 	switch {
 	case f.Owner >= l.FailedPerOwner:
-		return over("%d PDFs of yours could not be read today", l.FailedPerOwner)
+		return over("%d of your PDFs could not be read today", l.FailedPerOwner)
 	case p.Address != "" && f.Address >= l.FailedPerAddress:
-		return over("%d PDFs from your address could not be read today: sign in to be counted alone", l.FailedPerAddress)
+		return over("%d PDFs from your address could not be read today: sign in to get your own quota", l.FailedPerAddress)
 	}
 	return nil
 }
@@ -54,17 +54,17 @@ type Charged struct {
 // 00:00 UTC.
 func (l Limits) Refused(o Owner, c Charged, now time.Time) error {
 	over := func(format string, args ...any) error {
-		return fault.Limited(Tomorrow(now).Sub(now), format+"; the quota is whole again at 00:00 UTC", args...).WithCode("analysis_quota_exhausted")
+		return fault.Limited(Tomorrow(now).Sub(now), format+"; the quota resets at 00:00 UTC", args...).WithCode("analysis_quota_exhausted")
 	}
 	switch {
 	case c.Owner >= l.PerOwner && o.Visitor == "":
-		return over("this team has used its %d analyses of today", l.PerOwner)
+		return over("this team has reached its daily limit of %d analyses", l.PerOwner)
 	case c.Owner >= l.PerOwner:
-		return over("you have used your %d analyses of today", l.PerOwner)
+		return over("you've reached your daily limit of %d analyses", l.PerOwner)
 	case o.Visitor != "" && c.Address >= l.PerAddress:
-		return over("visitors from your address have used their %d analyses of today: sign in to have a quota of your own", l.PerAddress)
+		return over("visitors from your address have reached the daily limit of %d analyses: sign in to get your own quota", l.PerAddress)
 	case o.Visitor != "" && c.Visitors >= l.Visitors:
-		return over("all visitors together have used today's analyses: sign in to have a quota of your own")
+		return over("all visitors together have used up today's analyses: sign in to get your own quota")
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ type Progress struct {
 
 // The stages of a reading.
 var (
-	lookingUp = Progress{"looking_up", 10, "Looking the paper up"}
+	lookingUp = Progress{"looking_up", 10, "Looking up the paper"}
 	fetching  = Progress{"fetching", 25, "Fetching an open copy"}
 	reading   = Progress{"reading", 40, "Reading the paper"}
-	thinking  = Progress{"analysing", 60, "Asking the model what the paper did"}
+	thinking  = Progress{"analysing", 60, "Analyzing the paper with the model"}
 )
 
 // Reading is a paper that is read once for everybody who asked.
@@ -177,7 +177,7 @@ func (s *Service) failure(ctx context.Context, r Reading, within context.Context
 		return Failure{e.Kind, code, e.Message}
 	}
 	if errors.Is(context.Cause(within), errTooLong) {
-		return Failure{fault.KindUnavailable, "analysis_timeout", "this paper took longer to read than we wait; try again later"}
+		return Failure{fault.KindUnavailable, "analysis_timeout", "reading this paper took too long; try again later"}
 	}
 	s.Log.ErrorContext(ctx, "a reading failed", slog.String("reading", r.ID), slog.Any("error", err))
 	return Failure{fault.KindInternal, string(fault.KindInternal), "something went wrong on our side while reading this paper; try again"}

@@ -232,7 +232,7 @@ func TestAFailedReadingSaysWhy(t *testing.T) {
 		"without a code":     {says(fault.NotFound("no copy")), ai.Failure{Kind: fault.KindNotFound, Code: "not_found", Message: "no copy"}, 0},
 		"an unreadable copy": {says(fault.Invalid("damaged").WithCause(ai.ErrUnreadable)), ai.Failure{Kind: fault.KindInvalid, Code: "invalid", Message: "damaged"}, 1},
 		"too slow": {
-			waits, ai.Failure{Kind: fault.KindUnavailable, Code: "analysis_timeout", Message: "this paper took longer to read than we wait; try again later"}, 0,
+			waits, ai.Failure{Kind: fault.KindUnavailable, Code: "analysis_timeout", Message: "reading this paper took too long; try again later"}, 0,
 		},
 		"unforeseen": {
 			says(errors.New("10.0.0.7 refused")),

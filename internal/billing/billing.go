@@ -31,7 +31,7 @@ type Balance struct {
 func (b Balance) Waiting() bool { return b.Unverified && b.Plan == credits.Free }
 
 // VerifyFirst is what to do about that.
-const VerifyFirst = "confirm your email address first: the team's monthly credits come with that"
+const VerifyFirst = "confirm your email address first: then the team gets its monthly credits"
 
 // Remaining is what can still be promised away.
 func (b Balance) Remaining() credits.Amount { return max(0, b.Credits.Left()-b.Held) }

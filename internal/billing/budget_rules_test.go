@@ -116,7 +116,7 @@ func TestABudgetIsNamedInASentence(t *testing.T) {
 		t.Errorf("a name is a link in a mail: %s", m.Text)
 	}
 	b.Hard = false
-	if m := billing.AlertMail(b, "team_a", "Quokka lab", 80); !strings.Contains(m.Text, "Runs go on") {
+	if m := billing.AlertMail(b, "team_a", "Quokka lab", 80); !strings.Contains(m.Text, "Runs continue") {
 		t.Error(m.Text)
 	}
 }

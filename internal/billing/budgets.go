@@ -90,14 +90,14 @@ func (b Budget) Of() string {
 
 // Exhausted says what to do about a budget that leaves no more.
 func (b Budget) Exhausted() error {
-	return fault.Payment("%s is spent: %s of %s credits are used or held. An owner or admin may raise it in Billing", b.Of(), b.Spent+b.Held, b.Limit).WithCode(BudgetExhausted)
+	return fault.Payment("%s is spent: %s of %s credits are used or held. An owner or admin can raise it in Billing", b.Of(), b.Spent+b.Held, b.Limit).WithCode(BudgetExhausted)
 }
 
 // AlertMail is what people are told of a budget of the team with this name.
 func AlertMail(b Budget, team ids.Team, name string, percent int) mails.Message {
-	what := "Runs go on: it is no hard limit."
+	what := "Runs continue: the budget is not a hard limit."
 	if b.Hard {
-		what = "When it is spent, runs that count towards it are interrupted and no more are started."
+		what = "When it is spent, runs that count towards it are interrupted and no new ones start."
 	}
 	of := b
 	of.Name = mails.QuotedName(b.Name)
@@ -106,7 +106,7 @@ func AlertMail(b Budget, team ids.Team, name string, percent int) mails.Message 
 	}
 	return mails.Message{
 		ID: ids.NewMail(), Team: team, Path: "/billing?team=" + string(team), Subject: fmt.Sprintf("A budget has reached %d %%", percent),
-		Text: fmt.Sprintf("%s has reached %d %%: %s of %s credits are spent or held for runs.\n\n%s\n\nBilling of the team %s shows what was spent on what.\n", capital(of.Of()), percent, b.Spent+b.Held, b.Limit, what, mails.QuotedName(name)),
+		Text: fmt.Sprintf("%s has reached %d %%: %s of %s credits are spent or held for runs.\n\n%s\n\nSee the costs under Billing in the team %s.\n", capital(of.Of()), percent, b.Spent+b.Held, b.Limit, what, mails.QuotedName(name)),
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 		e.Reason, e.Allowed = terms.Allows(size)
 	}
 	if e.Allowed && e.Lasts < credits.HoldSeconds {
-		e.Allowed, e.Reason = false, "too few credits are left to start this: buy a top-up, choose a smaller size, or wait for the next month"
+		e.Allowed, e.Reason = false, "not enough credits left to start this: buy a top-up, choose a smaller size, or wait for the next month"
 		if b.Waiting() {
 			e.Reason = VerifyFirst
 		}

@@ -81,7 +81,7 @@ func TestWhyARunIsNotPaid(t *testing.T) {
 		says string
 	}{
 		"no credits":         {fault.Payment("too little"), lifecycle.CreditsExhausted, "the team has no credits left: buy a top-up, then retry the run"},
-		"a budget":           {Budget{Scope: TeamBudget, Limit: credits.Credit, Spent: credits.Credit}.Exhausted(), lifecycle.BudgetExhausted, "the team's budget for this month is spent: 1 of 1 credits are used or held. An owner or admin may raise it in Billing"},
+		"a budget":           {Budget{Scope: TeamBudget, Limit: credits.Credit, Spent: credits.Credit}.Exhausted(), lifecycle.BudgetExhausted, "the team's budget for this month is spent: 1 of 1 credits are used or held. An owner or admin can raise it in Billing"},
 		"a link":             {fault.Payment("the guests of this link have used it up").WithCode(InviteLimit), lifecycle.CreditsExhausted, "the guests of this link have used it up"},
 		"wrapped":            {fmt.Errorf("hold: %w", fault.Payment("spent").WithCode(BudgetExhausted)), lifecycle.BudgetExhausted, "spent"},
 		"something else":     {errors.New("secret cause"), lifecycle.CreditsExhausted, "the team has no credits left: buy a top-up, then retry the run"},

@@ -276,7 +276,7 @@ func (r *runner) shardDone(t *attempt, ok bool) {
 	r.setState(n, lifecycle.NodeSucceeded)
 	kind, message := lifecycle.NodeDone, n.Name+" completed"
 	if n.failed > 0 {
-		message = fmt.Sprintf("%s completed without %d of its %d items, which its settings allow", n.Name, n.failed, n.done)
+		message = fmt.Sprintf("%s completed although %d of its %d items failed, as its settings allow", n.Name, n.failed, n.done)
 	}
 	if n.row.Cached = n.cached == n.total; n.row.Cached {
 		kind, message = lifecycle.NodeCached, n.Name+" was reused from an earlier run"

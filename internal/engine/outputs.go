@@ -237,7 +237,7 @@ func (r *runner) finish(ctx context.Context) error {
 		}
 		return r.endRun(ctx, runs.Ending{Status: f.Code.Ends(), Code: f.Code, Message: f.Message})
 	}
-	verified := runs.Event{Type: lifecycle.OutputVerified, At: r.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", r.produced.Count())}
+	verified := runs.Event{Type: lifecycle.OutputVerified, At: r.e.Now(), Message: fmt.Sprintf("%d output files are stored and verified", r.produced.Count())}
 	return r.endRun(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"}, verified)
 }
 

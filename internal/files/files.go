@@ -351,7 +351,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 		return err
 	}
 	if f.CreatedBy != caller.User && !caller.May(access.DeleteAnyFile) {
-		return fault.Forbidden("only an admin or owner may delete someone else's file")
+		return fault.Forbidden("only admins and owners can delete someone else's file")
 	}
 	pending, err := s.stores.List.DeleteFile(ctx, caller.Team, key)
 	if err != nil {
@@ -398,7 +398,7 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 		mine = mine && (f.Source == FromRun || f.CreatedBy == caller.User)
 	}
 	if !mine && !caller.May(access.DeleteAnyFile) {
-		return 0, 0, fault.Forbidden("only an admin or owner may delete the files of someone else's run")
+		return 0, 0, fault.Forbidden("only admins and owners can delete the files of someone else's run")
 	}
 	var pending []string
 	for _, f := range list {

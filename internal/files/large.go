@@ -289,7 +289,7 @@ func (s *Uploads) Abort(ctx context.Context, caller access.Caller, id string) er
 		return errDone
 	}
 	if u.CreatedBy != caller.User && !caller.May(access.DeleteAnyFile) {
-		return fault.Forbidden("only an admin or owner may call off someone else's upload")
+		return fault.Forbidden("only admins and owners can call off someone else's upload")
 	}
 	return s.end(ctx, s.store, u)
 }

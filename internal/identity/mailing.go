@@ -53,7 +53,7 @@ var (
 func (in NewInvitation) Rules(caller access.Caller, email string) []limits.Rule {
 	rules := []limits.Rule{{
 		Name: "invitations-made", Bucket: "invitations made " + hashed(string(caller.Team)), Window: linksByTeam,
-		Why: "the team has made a thousand invitations within a day; go on tomorrow",
+		Why: "the team has created a thousand invitations within a day; try again tomorrow",
 	}}
 	if !in.Verified {
 		return rules
@@ -66,16 +66,16 @@ func InvitationMail(caller access.Caller, email, clientPrefix string) []limits.R
 	return append(MailFrom(clientPrefix),
 		limits.Rule{
 			Name: "invitations-account", Bucket: "invitations by " + string(caller.User), Window: invitationsByAccount,
-			Why: "you have sent many invitations within an hour; go on later",
+			Why: "you have sent too many invitations within an hour; try again later",
 		},
 		limits.Rule{
 			Name: "invitations-team", Bucket: "invitations of " + hashed(string(caller.Team)), Window: invitationsByTeam,
-			Why: "the team has sent many invitations within a day; go on tomorrow",
+			Why: "the team has sent too many invitations within a day; try again tomorrow",
 		},
 		// Not told: it would say whether others wrote to this address.
 		limits.Rule{
 			Bucket: "invitations to " + hashed(email), Window: invitationsToAddress,
-			Why: "this address was sent several invitations within a day; go on tomorrow, or copy the link of one and send it yourself",
+			Why: "this address was sent too many invitations within a day; try again tomorrow, or copy the link of one and send it yourself",
 		})
 }
 
@@ -87,7 +87,7 @@ func MailFrom(clientPrefix string) []limits.Rule {
 	}
 	return []limits.Rule{{
 		Name: "mail", Bucket: "letters " + clientPrefix, Window: mailFromAddress,
-		Why: "many mails were asked for from your address; wait before you ask for more",
+		Why: "too many emails were requested from your address; wait before you request more",
 	}}
 }
 

@@ -194,7 +194,7 @@ func Summary(list []Notification, base string) mails.Message {
 	for _, n := range list {
 		if !slices.Contains(teams, n.Team) {
 			teams = append(teams, n.Team)
-			fmt.Fprintf(&b, "All of those of %s, and what you want by mail: %s/notifications?team=%s\n", mails.QuotedName(n.TeamName), base, n.Team)
+			fmt.Fprintf(&b, "All notifications of %s, and notification settings: %s/notifications?team=%s\n", mails.QuotedName(n.TeamName), base, n.Team)
 		}
 	}
 	return mails.Message{ID: ids.NewMail(), Subject: subject, Text: b.String()}

@@ -161,7 +161,7 @@ func TestABudgetIsToldAsEachPersonWants(t *testing.T) {
 				t.Errorf("%s: %q", who, got)
 			}
 		}
-		if got := b.mails(); len(got) != 1 || got[0].To != "ada@example.org" || got[0].Path != "/billing?team="+string(b.owner.Team) || !strings.Contains(got[0].Text, "Billing of the team “") {
+		if got := b.mails(); len(got) != 1 || got[0].To != "ada@example.org" || got[0].Path != "/billing?team="+string(b.owner.Team) || !strings.Contains(got[0].Text, "Billing in the team “") {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -104,7 +104,7 @@ func (s *Service) End(ctx context.Context, id ids.Run) (lifecycle.Status, error)
 
 // TestMail sends a mail to the operator who asks.
 func (s *Service) TestMail(ctx context.Context, to string) error {
-	m := mails.Message{ID: ids.NewMail(), To: to, Subject: "Test mail", Text: "This installation sends mail. You asked for this one on the operators' page.\n"}
+	m := mails.Message{ID: ids.NewMail(), To: to, Subject: "Test email", Text: "This server can send email. You requested this test on the Installation page.\n"}
 	if err := s.Mailbox.LeaveMail(ctx, m, s.Now()); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (s *Service) KeptFiles(ctx context.Context, caller access.Caller, k Attempt
 		found = found || a.AttemptKey == k
 	}
 	if !found {
-		return nil, fault.NotFound("nothing is kept of this attempt: it did not fail, its folder has had its time, or there was no room for it")
+		return nil, fault.NotFound("no folder of this attempt is kept: it did not fail, its folder has expired, or there was no disk space")
 	}
 	files, err := s.kept.KeptFiles(ctx, caller.Team, k)
 	if err != nil {

@@ -69,7 +69,7 @@ func (s *Service) SetLabel(ctx context.Context, caller access.Caller, id ids.Run
 		return Run{}, err
 	}
 	if !r.Own(caller) && !caller.May(access.LabelAnyRun) {
-		return Run{}, fault.Forbidden("only an admin or owner may name someone else's run")
+		return Run{}, fault.Forbidden("only admins and owners can name someone else's run")
 	}
 	e, wrong := e.checked()
 	if len(wrong) > 0 {

@@ -30,5 +30,5 @@ func (r Run) silence(now time.Time) *Waiting {
 	if r.Kind != Reported || r.Status != lifecycle.Running || now.Before(r.HeardAt.Add(silentAfter)) {
 		return nil
 	}
-	return &Waiting{Reason: WaitsForReports, Message: "Nothing was heard of it since " + r.HeardAt.UTC().Format("2006-01-02 15:04") + " UTC. It may have ended without a word."}
+	return &Waiting{Reason: WaitsForReports, Message: "No report since " + r.HeardAt.UTC().Format("2006-01-02 15:04") + " UTC. The pipeline may have ended without a final report."}
 }

@@ -34,7 +34,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 		return Run{}, Run{}, err
 	}
 	if old.Kind == Reported {
-		return Run{}, Run{}, fault.Conflict("this run is carried out by %s and only watched here: start it again where it ran", old.Engine).WithCode("reported_run")
+		return Run{}, Run{}, fault.Conflict("this run is executed by %s and only watched here: start it again where it ran", old.Engine).WithCode("reported_run")
 	}
 	if !old.Status.Terminal() {
 		return Run{}, Run{}, fault.Conflict("the run is still %s: cancel it, or wait until it ends", old.Status)

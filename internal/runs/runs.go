@@ -294,7 +294,7 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 		return "", err
 	}
 	if !r.Own(caller) && !caller.May(access.CancelAnyRun) {
-		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
+		return "", fault.Forbidden("only admins and owners can cancel someone else's run")
 	}
 	var status lifecycle.Status
 	written := make(chan struct{})

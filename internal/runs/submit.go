@@ -91,10 +91,10 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 		return Run{}, fault.Forbidden("your link is for another workflow")
 	}
 	if caller.Guest != nil && !in.Label.empty() {
-		return Run{}, fault.Forbidden("only members of the team may give a run a name, a note or tags")
+		return Run{}, fault.Forbidden("only members of the team can give a run a name, a note or tags")
 	}
 	if caller.Guest != nil && in.Executor != "" {
-		return Run{}, fault.Forbidden("only members of the team may choose where a run is executed")
+		return Run{}, fault.Forbidden("only members of the team can choose where a run is executed")
 	}
 	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
 	if err != nil {

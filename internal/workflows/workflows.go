@@ -365,7 +365,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Workf
 	}
 	mine := w.CreatedBy == caller.User && caller.May(access.EditWorkflows)
 	if !mine && !caller.May(access.DeleteAnyWorkflow) {
-		return fault.Forbidden("only an admin or owner may delete someone else's workflow")
+		return fault.Forbidden("only admins and owners can delete someone else's workflow")
 	}
 	return s.stores.Workflows.DeleteWorkflow(ctx, caller.Team, id, caller.Name, s.now())
 }

@@ -53,23 +53,23 @@ func at(t time.Time) string {
 // TeamSuspend has a team start nothing.
 type TeamSuspend struct {
 	database.Settings `embed:""`
-	Team              string `arg:"" help:"Id of the team."`
+	Team              string `arg:"" help:"ID of the team."`
 }
 
 // Run suspends it.
 func (c *TeamSuspend) Run(w Console) error {
-	return suspend(w, &c.Settings, c.Team, true, "%s starts no runs; what runs goes on\n")
+	return suspend(w, &c.Settings, c.Team, true, "%s can't start runs; its active runs continue\n")
 }
 
 // TeamResume lifts that.
 type TeamResume struct {
 	database.Settings `embed:""`
-	Team              string `arg:"" help:"Id of the team."`
+	Team              string `arg:"" help:"ID of the team."`
 }
 
 // Run lifts it.
 func (c *TeamResume) Run(w Console) error {
-	return suspend(w, &c.Settings, c.Team, false, "%s starts runs again\n")
+	return suspend(w, &c.Settings, c.Team, false, "%s can start runs again\n")
 }
 
 func suspend(w Console, s *database.Settings, team string, yes bool, says string) error {
@@ -118,27 +118,27 @@ func (c *TeamUsage) Run(w Console) error {
 
 // Mail is about mail.
 type Mail struct {
-	Test MailTest `cmd:"" help:"Have the server send a mail to an address."`
+	Test MailTest `cmd:"" help:"Send a test email to an address."`
 }
 
 // MailTest sends one.
 type MailTest struct {
 	database.Settings `embed:""`
-	Address           string `arg:"" help:"Where to."`
+	Address           string `arg:"" help:"Email address."`
 }
 
 // Run leaves the mail for the server, as everything that sends mail does.
 func (c *MailTest) Run(w Console) error {
 	to, err := mail.ParseAddress(c.Address)
 	if err != nil || to.Address != c.Address {
-		return fmt.Errorf("%q is no address", c.Address)
+		return fmt.Errorf("%q is not an email address", c.Address)
 	}
 	ctx := w.Audited("operator.mail_tested", audit.Installation, c.Address)
 	return c.Beside(ctx, func(db *store.DB) error {
 		if err := Service(db).TestMail(ctx, c.Address); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w.Out, "the server sends a mail to %s within a minute; whether it could is in its log\n", c.Address)
+		_, err := fmt.Fprintf(w.Out, "the server will send an email to %s within a minute; its log shows the result\n", c.Address)
 		return err
 	})
 }

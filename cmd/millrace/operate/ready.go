@@ -10,7 +10,7 @@ import (
 
 // Ready asks over the network, as a health check that has neither shell nor curl.
 type Ready struct {
-	Address string `arg:"" optional:"" default:"http://127.0.0.1:8080/api/health/ready" help:"What to ask; for a worker /health at its --admin-listen."`
+	Address string `arg:"" optional:"" default:"http://127.0.0.1:8080/api/health/ready" help:"URL to check; for a worker, /health at its --admin-listen."`
 }
 
 // Run fails unless the answer is 200.

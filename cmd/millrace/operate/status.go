@@ -13,8 +13,8 @@ import (
 
 // Workers are the processes that execute runs.
 type Workers struct {
-	List    WorkerList    `cmd:"" help:"List the workers with their load and versions."`
-	Drain   WorkerDrain   `cmd:"" help:"Have a worker finish what it executes and take no more."`
+	List    WorkerList    `cmd:"" help:"List workers with their load and versions."`
+	Drain   WorkerDrain   `cmd:"" help:"Drain a worker: it finishes its runs and takes no new ones."`
 	Undrain WorkerUndrain `cmd:"" help:"Let a drained worker take runs again."`
 }
 
@@ -61,18 +61,18 @@ func orDash(text string) string {
 // WorkerDrain has one take no more.
 type WorkerDrain struct {
 	database.Settings `embed:""`
-	Worker            string `arg:"" help:"Id of the worker, as in: millrace admin worker list."`
+	Worker            string `arg:"" help:"ID of the worker, from millrace admin worker list."`
 }
 
 // Run drains it.
 func (c *WorkerDrain) Run(w Console) error {
-	return drain(w, &c.Settings, c.Worker, true, "%s takes no more runs\n")
+	return drain(w, &c.Settings, c.Worker, true, "%s finishes its runs and takes no new ones\n")
 }
 
 // WorkerUndrain lifts that.
 type WorkerUndrain struct {
 	database.Settings `embed:""`
-	Worker            string `arg:"" help:"Id of the worker, as in: millrace admin worker list."`
+	Worker            string `arg:"" help:"ID of the worker, from millrace admin worker list."`
 }
 
 // Run lifts it.
@@ -94,7 +94,7 @@ func drain(w Console, s *database.Settings, worker string, yes bool, says string
 // Status is how the installation does.
 type Status struct {
 	database.Settings `embed:""`
-	Errors            int `default:"20" help:"How many of the newest requests that failed by a fault of the installation."`
+	Errors            int `default:"20" help:"Number of recent requests that failed because of a server error to show."`
 }
 
 // Run prints counts and two tables.
@@ -120,14 +120,14 @@ func (c *Status) Run(w Console) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w.Out, "millrace %s, Apache-2.0\n%d runs wait, %d run\n%s of files, %d objects to be deleted, %s of database\n\n",
+		fmt.Fprintf(w.Out, "millrace %s, Apache-2.0\n%d runs queued, %d running\n%s of files, %d objects pending deletion, %s of database\n\n",
 			w.Version, queue.Queued, queue.Running, size(kept.Bytes), kept.PendingDelete, size(kept.Database))
 		return errors.Join(printChores(w.Out, chores), printFailures(w.Out, failures))
 	})
 }
 
 func printChores(out io.Writer, list []operator.Chore) error {
-	return table(out, "CHORE\tLAST SUCCESS\tTOOK\tSTATE", func(t io.Writer) {
+	return table(out, "JOB\tLAST SUCCESS\tDURATION\tSTATE", func(t io.Writer) {
 		for _, c := range list {
 			state := "fine"
 			if !c.FailedAt.IsZero() {

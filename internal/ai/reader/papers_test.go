@@ -136,7 +136,7 @@ func checkReading(t *testing.T, name string, p readertest.Paper, pages []reader.
 	if r.Title != p.Title {
 		t.Errorf("%s: the title is %q", name, r.Title)
 	}
-	if len(r.Summary) < 200 || len(r.Methodology.Overview) < 100 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "without a model") {
+	if len(r.Summary) < 200 || len(r.Methodology.Overview) < 100 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "no AI model was used") {
 		t.Errorf("%s: %q, %q, %q", name, r.Summary, r.Methodology.Overview, r.Notes)
 	}
 	for _, d := range p.Datasets {

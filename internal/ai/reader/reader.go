@@ -102,12 +102,12 @@ func software(found []finding, list []use, code []string) []string {
 
 // notes says how the reading came about.
 func notes(r Reading, sections []Section) []string {
-	list := []string{"This is an extractive analysis without a model: its sentences are the paper's own, and its tools are those of a lexicon."}
+	list := []string{"Found by matching known tool names; no AI model was used. All sentences are quoted from the paper."}
 	if !slices.ContainsFunc(sections, func(s Section) bool { return s.Kind == Methods }) {
-		list = append(list, "No section on methods was found, so the tools were looked for in the whole text.")
+		list = append(list, "No methods section was found, so the whole text was searched for tools.")
 	}
 	if r.Suggestion == nil {
-		return append(list, "No tool was recognised, so there is no suggested workflow.")
+		return append(list, "No known tool was found, so no workflow is suggested.")
 	}
-	return append(list, "The suggested workflow joins the recognised tools in the order of the methods. Settings and file names are common ones, not the paper's: check every command.")
+	return append(list, "The suggested workflow connects the tools in the order of the methods. Settings and file names are typical ones, not the paper's: check every command.")
 }

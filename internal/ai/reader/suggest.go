@@ -201,9 +201,9 @@ func (s *suggestion) describe(tasks []use) string {
 	for _, u := range tasks {
 		names = append(names, u.String())
 	}
-	text := "Made of the tools that the paper names, in the order of its methods: " + strings.Join(names, ", ") + "."
+	text := "Tools named in the paper, in the order of its methods: " + strings.Join(names, ", ") + "."
 	if s.sketches > 0 {
-		text += " Tasks that may fail are sketches: their commands say what is left to write."
+		text += " Steps that continue if they fail are drafts: their commands say what to complete."
 	}
 	return clip(text, 5000)
 }

@@ -91,7 +91,7 @@ func (c *checker) cycles(o order) {
 		last, first := path[len(path)-1], path[0]
 		for _, e := range c.g.outgoing[last.ID] {
 			if e.Target == first.ID {
-				c.p.addFix(removeEdge(e), e.at(), Cycle, "the steps depend on each other in a circle: %s", circle(path))
+				c.p.addFix(removeEdge(e), e.at(), Cycle, "the steps form a cycle: %s", circle(path))
 				break
 			}
 		}

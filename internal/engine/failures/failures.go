@@ -49,7 +49,7 @@ func Explain(a Attempt) Failure {
 		}
 		return Failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("%s did not produce %s", node, produced.MissingPaths(a.Node, s.Exit.Missing))}
 	case executor.ImageUnavailable:
-		return Failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("%s: its image cannot be had: %s", node, s.Detail)}
+		return Failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("%s: its image can't be pulled: %s", node, s.Detail)}
 	case executor.StartFailed:
 		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s cannot start: %s", node, s.Detail)}
 	case executor.Signaled:

@@ -137,9 +137,9 @@ func (a *API) drawSignUp(x *kernel.Exchange, view pages.SignUp) (kernel.Answer, 
 	}
 	switch policy := a.BuiltIn.SignUp; {
 	case policy == builtin.SignUpClosed:
-		view.Closed = "Accounts are made by the operator of this server."
+		view.Closed = "Accounts are created by the operator of this server."
 	case policy == builtin.SignUpInvite && !view.Invited:
-		view.Closed = "Signing up here needs an invitation: ask a team for one and follow the link in its mail."
+		view.Closed = "Signing up needs an invitation: ask a team for one, and open the link in the email."
 	}
 	return x.DrawPage("sign-up", view, a.leadsTo(x, view.Next)...)
 }

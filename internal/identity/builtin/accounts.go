@@ -196,7 +196,7 @@ var (
 func (s *Accounts) signUpRules(clientPrefix string, invited bool) []limits.Rule {
 	r := limits.Rule{
 		Name: "sign-ups", Bucket: "sign-up " + clientPrefix, Window: fewSignUps,
-		Why: "several accounts were made from your address within an hour; wait, or ask a team for an invitation",
+		Why: "too many accounts were created from your address within an hour; wait, or ask a team for an invitation",
 	}
 	if s.policy.private || invited {
 		r.Window = manySignUps

@@ -32,7 +32,7 @@ type Invitations struct {
 // own address gets a link to copy, and no mail is sent.
 func (s *Invitations) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
 	if !caller.May(access.ManageMembers) {
-		return identity.MadeInvitation{}, fault.Forbidden("only an owner or admin may invite people")
+		return identity.MadeInvitation{}, fault.Forbidden("only admins and owners can invite people")
 	}
 	email, err := CheckInvitation(in)
 	if err != nil {

@@ -60,7 +60,7 @@ type Recovery struct {
 
 // countMail counts a mail that somebody asks for.
 func (s *Recovery) countMail(ctx context.Context, kind Purpose, email string, v Visit) error {
-	const wait = "several mails were asked for already; look for them, or wait before you ask again"
+	const wait = "several emails were already sent; check your inbox, or wait before you request another"
 	bucket := string(kind) + " letters " + hashed(email)
 	// Not told: it would say what others asked for.
 	rules := append(identity.MailFrom(s.limiter.mailPrefix(v.ClientPrefix)),

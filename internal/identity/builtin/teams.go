@@ -28,7 +28,7 @@ func (s *Teams) Create(ctx context.Context, p identity.Presence, name string, re
 	}
 	teams := limits.Rule{
 		Name: "teams", Bucket: "teams by " + string(p.User.ID), Window: teamsByAccount,
-		Why: "you have made several teams within a day; go on tomorrow",
+		Why: "you have created too many teams within a day; try again tomorrow",
 	}
 	if err := s.limiter.count(ctx, []limits.Rule{teams}, report); err != nil {
 		return identity.Membership{}, err

@@ -177,7 +177,7 @@ func invitationOf(i *clerksdk.OrganizationInvitation, team identity.Team, by ids
 // to do so twice, which stands in for the recorded answer.
 func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (made identity.MadeInvitation, err error) {
 	if !caller.May(access.ManageMembers) {
-		return made, fault.Forbidden("only an owner or admin may invite people")
+		return made, fault.Forbidden("only admins and owners can invite people")
 	}
 	email, err := builtin.CheckInvitation(in)
 	if err != nil {

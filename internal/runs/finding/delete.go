@@ -40,7 +40,7 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, id ids.Ru
 		return err
 	}
 	if !r.Own(caller) && !caller.May(access.DeleteAnyRun) {
-		return fault.Forbidden("only an admin or owner may delete someone else's run")
+		return fault.Forbidden("only admins and owners can delete someone else's run")
 	}
 	pending, err := s.runs.DeleteRun(ctx, caller.Team, id, s.now())
 	if err == nil && s.deleteBytes != nil {

@@ -86,17 +86,17 @@ func (q QueueState) Why(r Queued) *Waiting {
 	case q.Suspended:
 		return &Waiting{Reason: WaitsForOperator, Message: "The operator of this installation has suspended the team.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForImage:
-		return &Waiting{Reason: WaitsForImage, Message: "Its container image is being fetched.", Ahead: ahead}
+		return &Waiting{Reason: WaitsForImage, Message: "Its container image is being pulled.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:
-		return &Waiting{Reason: WaitsForInputs, Message: "Its inputs are being fetched from where they lie.", Ahead: ahead, Fetched: q.Fetched[r.ID]}
+		return &Waiting{Reason: WaitsForInputs, Message: "Its inputs are being fetched.", Ahead: ahead, Fetched: q.Fetched[r.ID]}
 	case q.Preparing[r.ID] == WaitsForEnvironment:
-		return &Waiting{Reason: WaitsForEnvironment, Message: "Its software environment is being built.", Ahead: ahead}
+		return &Waiting{Reason: WaitsForEnvironment, Message: "Its packages are being installed.", Ahead: ahead}
 	case total == 0 && low:
 		return &Waiting{Reason: WaitsForDisk, Message: "The server's disk is nearly full: nothing new starts until space is freed.", Ahead: ahead}
 	case total == 0:
 		return &Waiting{Reason: WaitsForExecutor, Message: "Nothing can start: " + problem + ".", Ahead: ahead}
 	case q.Running > 0 && q.Others && 2*(q.Running+r.Size.VCPU) > total:
-		return &Waiting{Reason: WaitsForTeam, Message: "The team's other runs use its share while other teams wait.", Ahead: ahead}
+		return &Waiting{Reason: WaitsForTeam, Message: "The team is at its limit while other teams wait.", Ahead: ahead}
 	case ahead > 0:
 		return &Waiting{Reason: WaitsForTurn, Message: fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), Ahead: ahead}
 	}

@@ -31,7 +31,7 @@ func NodeID(name string) string {
 
 // Canvas is what the workflow of a project shows: there is nothing to start here.
 func Canvas(engine string) *graph.Graph {
-	text, _ := json.Marshal("This pipeline is carried out by " + engine + ", not by Millrace. Open one of its runs to see its steps.")
+	text, _ := json.Marshal("This pipeline is run by " + engine + ", not by Millrace. Open one of its runs to see its steps.")
 	g, _ := graph.Salvage([]byte(`{"version":1,"nodes":[{"id":"about","type":"note","name":"About","text":` + string(text) + `}],"edges":[]}`))
 	return g
 }

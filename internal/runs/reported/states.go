@@ -99,7 +99,7 @@ func (m *merging) moved(n *Node, was lifecycle.NodeState) {
 		}
 		return
 	case lifecycle.NodeSucceeded:
-		e.Type, e.Message = lifecycle.NodeDone, fmt.Sprintf("%s has succeeded: %s", n.Name, countOf(n.Counts.total(), "task"))
+		e.Type, e.Message = lifecycle.NodeDone, fmt.Sprintf("%s has completed: %s", n.Name, countOf(n.Counts.total(), "task"))
 		if n.Counts[reused] == n.Counts.total() {
 			e.Type, e.Message = lifecycle.NodeCached, n.Name+" was taken from an earlier run"
 			begun = false

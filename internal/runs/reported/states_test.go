@@ -224,7 +224,7 @@ func TestAPictureIsAGraphWhateverStepsAreCalled(t *testing.T) {
 	if g.Nodes[3].Name != "(unnamed)" || g.Nodes[5].Name != "über" {
 		t.Errorf("%q and %q are not where the engine has them", g.Nodes[3].Name, g.Nodes[5].Name)
 	}
-	if about := Canvas("snakemake"); len(about.Nodes) != 1 || !strings.Contains(string(about.JSON()), "carried out by snakemake") {
+	if about := Canvas("snakemake"); len(about.Nodes) != 1 || !strings.Contains(string(about.JSON()), "run by snakemake") {
 		t.Errorf("%s", about.JSON())
 	}
 }

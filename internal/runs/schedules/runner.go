@@ -213,7 +213,7 @@ func (r *Runner) fire(ctx context.Context, s Schedule) error {
 	if late := now.Add(-grace); s.NextAt.Before(late) {
 		f.Next, f.Times = times.Next(late), count(times, s.NextAt, late)
 		if !s.CatchUp {
-			return r.Store.NoteFiring(ctx, f, Missed, "no server could start it at that time", mostWaiting, now)
+			return r.Store.NoteFiring(ctx, f, Missed, "no server was available at that time", mostWaiting, now)
 		}
 	}
 	err = r.start(ctx, s, f)
@@ -222,9 +222,9 @@ func (r *Runner) fire(ctx context.Context, s Schedule) error {
 	case isAway && !s.CatchUp && now.Add(retryPause(s)).After(s.NextAt.Add(grace)): // the next attempt would be too late
 		return r.Store.NoteFiring(ctx, f, Missed, away.Message, mostWaiting, now)
 	case errors.Is(err, firing.ErrOverlap) && s.Overlap == Queue:
-		return r.Store.NoteFiring(ctx, f, Waiting, "an earlier run has not ended", mostWaiting, now)
+		return r.Store.NoteFiring(ctx, f, Waiting, "the previous run is still going", mostWaiting, now)
 	case errors.Is(err, firing.ErrOverlap):
-		return r.Store.NoteFiring(ctx, f, Skipped, "an earlier run had not ended", mostWaiting, now)
+		return r.Store.NoteFiring(ctx, f, Skipped, "the previous run was still going", mostWaiting, now)
 	default:
 		return err
 	}
@@ -270,8 +270,8 @@ func (r *Runner) pause(ctx context.Context, s Schedule, f firing.Firing, why err
 		}
 	}
 	l := mails.Message{
-		ID: ids.NewMail(), Team: s.Team, Subject: "A schedule of yours is paused",
-		Text: fmt.Sprintf("Your schedule of the workflow %s could not start its run that was due at %s, and starts no more until somebody resumes it.\n\nThe reason:\n%s\n\n%s/workflows/%s/schedules\n",
+		ID: ids.NewMail(), Team: s.Team, Subject: "Your schedule is paused",
+		Text: fmt.Sprintf("Your schedule of the workflow %s could not start the run due at %s. It won't start any more runs until someone resumes it.\n\nThe reason:\n%s\n\n%s/workflows/%s/schedules\n",
 			mails.QuotedName(s.WorkflowName), f.Due.UTC().Format("2 January 2006, 15:04 UTC"), p.Message, r.Base, s.Workflow),
 	}
 	err := r.Store.PauseSchedule(ctx, s, f, p, l)

@@ -255,7 +255,7 @@ func (s *Service) Change(ctx context.Context, caller access.Caller, workflow ids
 			return after, err
 		}
 	}
-	return Schedule{}, fault.Conflict("the schedule is being changed by somebody else: look again")
+	return Schedule{}, fault.Conflict("someone else changed the schedule: reload it and try again")
 }
 
 // Delete removes a schedule. Runs that it started go on.
@@ -276,7 +276,7 @@ func (s *Service) mine(ctx context.Context, caller access.Caller, workflow ids.W
 		return Schedule{}, err
 	}
 	if found.CreatedBy != caller.User && !caller.May(access.ManageAnySchedule) {
-		return Schedule{}, fault.Forbidden("only an admin or owner may change someone else's schedule")
+		return Schedule{}, fault.Forbidden("only admins and owners can change someone else's schedule")
 	}
 	return found, nil
 }

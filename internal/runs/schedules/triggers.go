@@ -191,7 +191,7 @@ func (s *Service) DeleteTrigger(ctx context.Context, caller access.Caller, workf
 		return err
 	}
 	if t.CreatedBy != caller.User && !caller.May(access.ManageAnySchedule) {
-		return fault.Forbidden("only an admin or owner may delete someone else's trigger")
+		return fault.Forbidden("only admins and owners can delete someone else's trigger")
 	}
 	return s.triggers.DeleteTrigger(ctx, caller.Team, workflow, id)
 }

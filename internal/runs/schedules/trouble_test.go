@@ -199,7 +199,7 @@ func TestScheduleGoesOnAfterTrouble(t *testing.T) {
 		if got := b.outcomes(s.ID); got != "12:10 missed, 12:20 started" {
 			t.Error(got)
 		}
-		if got := b.look(s.ID); !got.Enabled() || got.Paused != nil || !strings.Contains(got.Firings[1].Message, "no server could start") {
+		if got := b.look(s.ID); !got.Enabled() || got.Paused != nil || !strings.Contains(got.Firings[1].Message, "no server was available") {
 			t.Errorf("%+v", got)
 		}
 	})

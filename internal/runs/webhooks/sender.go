@@ -33,7 +33,7 @@ type Outbox interface {
 const TeamAtOnce = 2
 
 // ErrSlow is about an address that did not answer in time.
-var ErrSlow = errors.New("the address did not answer in time")
+var ErrSlow = errors.New("the server did not respond in time")
 
 // Transport posts a message, and returns the status and the beginning of the
 // answer. It follows no redirects. That there was no answer in time is ErrSlow.
@@ -211,11 +211,11 @@ func (s *Sender) send(ctx context.Context, w *Webhook, d Delivery) error {
 	case d.ResponseStatus >= 200 && d.ResponseStatus < 300:
 		d.Status, d.DeliveredAt = Delivered, s.now()
 	case d.ResponseStatus == gone:
-		d.Error, disable = "the address says that it is gone", "the address answered 410: it is gone"
+		d.Error, disable = "the server says that the URL is gone", "the server responded with 410: the URL is gone"
 	case d.ResponseStatus >= 300 && d.ResponseStatus < 400:
-		d.Error = "the address answered with a redirect, which is not followed"
+		d.Error = "the server responded with a redirect, which is not followed"
 	default:
-		d.Error = "the address did not answer with a status of 2xx"
+		d.Error = "the server did not respond with a 2xx status"
 	}
 	if d.Status == Pending {
 		d.NextAt = s.now().Add(pauses[min(d.Attempts, len(pauses))-1])

@@ -78,7 +78,7 @@ func (w Webhook) Paused() string {
 	if w.PausedUntil.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("The address did not answer within %d seconds, %d times in a row. Messages wait until it does.", attemptTime/time.Second, w.Timeouts)
+	return fmt.Sprintf("The server did not respond within %d seconds, %d times in a row. Messages wait until it does.", attemptTime/time.Second, w.Timeouts)
 }
 
 // Status is what became of a delivery.

@@ -108,7 +108,7 @@ def server_url(text: str) -> str:
     parts = urlsplit(text)
     whole = parts.netloc and parts.scheme in ("http", "https") and not parts.path.strip("/")
     if not whole or "@" in parts.netloc or parts.query:
-        raise ValueError(f"{text!r} is no address of a server, such as https://millrace.example.org")
+        raise ValueError(f"{text!r} is not a server address such as https://millrace.example.org")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
@@ -170,7 +170,7 @@ def _renew(server: str, grant: dict[str, Any]) -> None:
         except httpx.HTTPError as error:
             raise ConnectionLost(f"cannot reach {server} to renew the sign-in: {error}") from error
     if 400 <= answer.status_code < 500 and answer.status_code != 429:
-        raise MillraceError("your sign-in has ended: run millrace login")
+        raise MillraceError("your session has expired: run millrace login")
     if answer.status_code != 200:
         raise ConnectionLost(f"{server} could not renew the sign-in (status {answer.status_code}): try again")
     body = answer.json()

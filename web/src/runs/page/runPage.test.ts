@@ -113,7 +113,7 @@ test("a queued run says why it waits, and how many go first", () => {
   expect(why("turn", "3 runs are before it.", 3)).toBe("Waiting: 3 runs are before it.");
   const room = "It starts when 2 vCPUs and 8 GB are free.";
   expect(why("no_room", room)).toBe(`Waiting: ${room}`);
-  const share = "The team's other runs use its share while other teams wait.";
+  const share = "The team is at its limit while other teams wait.";
   expect(why("team_limit", share, 1)).toBe(`Waiting: ${share} 1 run is before it.`);
   // The row of the list may be older than the stream.
   const fetching = { fetchedBytes: 2 * 1024 ** 3, totalBytes: 12 * 1024 ** 3 };
