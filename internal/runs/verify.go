@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Recorded is what the database has of a stored object.
@@ -307,7 +308,7 @@ func (v *Verifier) take() *hashing {
 
 // advance hashes the next slice of an object. With the last one the hashing ends.
 func (v *Verifier) advance(ctx context.Context, h *hashing) {
-	h.err = v.read(ctx, h)
+	h.err = panics.Catch(func() error { return v.read(ctx, h) })
 	switch {
 	case fault.Is(h.err, fault.KindNotFound): // deleted while it was hashed
 		h.err, h.changed = nil, true

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -160,6 +161,9 @@ func (s *stubs) Open(ctx context.Context, key string, offset, length int64) (io.
 	if gate != nil {
 		select {
 		case err := <-gate:
+			if errors.Is(err, errPanic) {
+				panic(err)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -278,6 +282,25 @@ func TestVerifierTriesAgainAfterAFailure(t *testing.T) {
 			got, err = v.Begin(t.Context(), list)
 		}
 		if !errors.Is(err, failure) {
+			t.Errorf("%v", err)
+		}
+		s.gates["red"] <- nil
+		if changed, err := v.Changed(t.Context(), list); err != nil || changed[0] {
+			t.Errorf("%v, %v", changed, err)
+		}
+	})
+}
+
+// errPanic has a store of objects panic.
+var errPanic = errors.New("out of order")
+
+// Objects are hashed in goroutines of their own, in which a panic would end the server.
+func TestPanicOverAnObjectIsAFailureToVerifyIt(t *testing.T) {
+	restored(t, func(t *testing.T, s *stubs, v *runs.Verifier) {
+		list := s.add("red", 1, 10)
+		s.gates["red"] = make(chan error, 1)
+		s.gates["red"] <- errPanic
+		if _, err := v.Changed(t.Context(), list); !panics.Is(err) {
 			t.Errorf("%v", err)
 		}
 		s.gates["red"] <- nil
