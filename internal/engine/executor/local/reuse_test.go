@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -156,25 +155,6 @@ func TestASandboxInWhichSomethingIsLeftServesNobodyElse(t *testing.T) {
 	}
 }
 
-// Sockets that were sent through each other are nobody's, and the kernel takes
-// its time to notice.
-func TestSocketsThatHoldEachOtherAreNotFoundByTheNextTask(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	leave := `perl -MSocket -e '
-		sub give { my ($over, $what) = @_; my $byte = "x"; my $vector = pack("PQ", $byte, 1); my $rights = pack("Qiiix4", 20, SOL_SOCKET, 1, fileno($what));
-			my $message = pack("QQPQPQQ", 0, 0, $vector, 1, $rights, 24, 0); syscall(` + strconv.Itoa(unix.SYS_SENDMSG) + `, fileno($over), $message, 0) == 1 or die $! }
-		for my $i (1 .. 50) { socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; socket(my $named, AF_UNIX, SOCK_STREAM, 0) or die $!;
-			bind($named, pack_sockaddr_un("\0left$i")) or die $!; listen($named, 1) or die $!; give($a, $named); give($a, $a); give($b, $b) }
-		print "sent\n"'`
-	if got, _, _ := b.runIn(t, b.next(t, leave)); got != "sent\n" {
-		t.Fatalf("it says %q", got)
-	}
-	if got, _, _ := b.runIn(t, b.next(t, "grep -c left /proc/net/unix || true")); got != "0\n" {
-		t.Errorf("the next one finds %q", got)
-	}
-}
-
 func TestASandboxOfATaskThatMattersServesNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
@@ -223,29 +203,6 @@ func TestASandboxServesNoOtherRun(t *testing.T) {
 	if got := strings.TrimSpace(probe(t, b.Fixture, b.next(t, showSandbox))); !kept || got == sandbox {
 		t.Errorf("a task of another run is in %s, after %s", got, sandbox)
 	}
-}
-
-func TestATaskFindsItsOwnFoldersInASandboxThatServedOthers(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	b.untilServedTwice(t, func() bool {
-		staged := b.next(t, "cat /inputs/x; touch /inputs/y 2> /dev/null || echo closed; echo made > out")
-		staged.Staged = true
-		staged.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
-		if err := os.MkdirAll(staged.Places().Inputs, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		place(t, filepath.Join(staged.Places().Inputs, "x"), "mine\n", 0o644)
-		log, first, _ := b.runIn(t, staged)
-		if log != "mine\nclosed\n" {
-			t.Errorf("it finds %q", log)
-		}
-		log, second, _ := b.runIn(t, b.next(t, "ls -A /inputs /work"))
-		if log != "/inputs:\n\n/work:\n" {
-			t.Errorf("the next one finds %q", log)
-		}
-		return second == first
-	})
 }
 
 // Whatever way the next one ends: only a first process that lives on has counted
@@ -299,138 +256,5 @@ func (b *readyBench) stopWhenMetered(t *testing.T, h executor.Handle) {
 	}
 	if err := b.Stop(t.Context(), h, 0); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// What was killed with all that waits for it is billed as it was last seen.
-func TestATaskThatIsKilledPaysForItsTime(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	h := b.Submit(t, b.next(t, `trap '' TERM; perl -e '$SIG{TERM} = "IGNORE"; while ((times)[0] < 0.6) { $i++ for 1..100_000 } sleep 600'`))
-	drivertest.Eventually(t, func() bool {
-		used, err := b.Driver.(executor.Meter).Usage(t.Context(), h)
-		return err == nil && used.CPU >= time.Second/2
-	}, func() string { return "nothing is known about what it uses" })
-	if err := b.Stop(t.Context(), h, 0); err != nil {
-		t.Fatal(err)
-	}
-	if e := b.End(t, h).Exit; e.CPUTime < time.Second/2 {
-		t.Errorf("it has used %s", e.CPUTime)
-	}
-}
-
-// How a task ended is said on a socket that it must not have.
-func TestATaskCannotSpeakForTheFirstProcess(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	for name, command := range map[string]string{
-		"it inherits nothing":      `for fd in /proc/self/fd/*; do readlink $fd; done | grep -cvE '^(pipe:|/dev/null|/proc/)' || true`,
-		"it cannot write":          `perl -e 'for (3 .. 1000) { open(my $f, ">&=", $_) and syswrite($f, "e" x 17) and print "written to $_\n" } print "0\n"'`,
-		"it cannot open another's": `for fd in 3 4 5 6 7; do for how in '<' '>'; do eval "exec 9$how /proc/1/fd/$fd" && echo "open $fd"; done; done 2> /dev/null; echo 0`,
-		"it cannot take another's": call("SYS_pidfd_getfd", unix.SYS_PIDFD_GETFD, "1, 7, 0"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, want := b.next(t, command), "0\n"
-			if strings.HasPrefix(command, "#") {
-				s.Interpreter, want = "perl", "EPERM"
-			}
-			if got := probe(t, b.Fixture, s); got != want {
-				t.Errorf("%q", got)
-			}
-		})
-	}
-}
-
-// What the next task would inherit of the first process and nobody compares.
-func TestATaskCannotChangeWhatTheKernelShowsOfTheFirstProcess(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	for _, file := range []string{"oom_score_adj", "oom_adj", "timerslack_ns", "autogroup", "coredump_filter", "comm", "task/1/comm", "clear_refs", "sched", "loginuid", "setgroups", "uid_map", "attr/current"} {
-		t.Run(file, func(t *testing.T) {
-			if got := probe(t, b.Fixture, b.next(t, "(echo 5 > /proc/1/"+file+") 2> /dev/null || echo refused")); got != "refused\n" {
-				t.Errorf("it says %q", got)
-			}
-		})
-	}
-	t.Run("nor a setting of the kernel", func(t *testing.T) {
-		open := "find /proc/sys -type f -writable ! -name ns_last_pid 2> /dev/null || true; (echo 99 > /proc/sys/kernel/ns_last_pid) 2> /dev/null || echo refused"
-		if got := probe(t, b.Fixture, b.next(t, open)); got != "refused\n" {
-			t.Errorf("it can write %q", got)
-		}
-	})
-	b.quick(t)
-}
-
-func TestATaskThatEndsTheFirstProcessHasFailed(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	b.awaitReady(t)
-	h := b.Submit(t, b.next(t, "echo up; sleep 600"))
-	b.AwaitLog(t, h, "up\n")
-	for _, pid := range sandboxes(shimPID(t, b.Folder)) {
-		for _, first := range sandboxes(pid) {
-			if len(sandboxes(first)) > 0 {
-				kill(t, first)
-			}
-		}
-	}
-	if seen := b.End(t, h); seen.Reason != executor.Signaled || seen.Exit.StartFailed != "" {
-		t.Errorf("%+v", seen)
-	}
-	b.quick(t)
-}
-
-// A shim goes on when its server is gone. What its tasks leave is for nobody.
-func TestASandboxThatItsServerDoesNotKnowGoes(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	s := b.next(t, showSandbox+" > name; echo up; while [ ! -e go ]; do sleep 0.01; done")
-	h := b.Submit(t, s)
-	b.AwaitLog(t, h, "up\n")
-	sandbox := b.nameIn(t, s)
-	b.Leave()
-	b.Subject = boxed(t, b.Folder)
-	if !b.isThere(t, sandbox) {
-		t.Fatal("the task did not go on")
-	}
-	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
-		t.Errorf("the task that went on: %+v", seen)
-	}
-	drivertest.Eventually(t, func() bool { return !b.isThere(t, sandbox) }, func() string { return "its sandbox is still there" })
-	if err := b.Release(context.WithoutCancel(t.Context()), h); err != nil {
-		t.Error(err)
-	}
-}
-
-// Every task finds its own folder, environment and log, however many sandboxes
-// serve them at the same time, and whatever some of them leave.
-func TestManyTasksInFewSandboxes(t *testing.T) {
-	t.Parallel()
-	b := newReadyBench(t)
-	const tasks = 120
-	left := []string{"", "", "sleep 600 & ", "touch /dev/shm/$ITEM; ", "perl -e 'shmget(0, 4096, 0600) // die $!'; "}
-	handles := make([]executor.Handle, tasks)
-	end := func(i int) {
-		h, want := handles[i], "item-"+strconv.Itoa(i)+"\n"
-		if seen := b.End(t, h); seen.Reason != executor.ExitedZero || b.Log(t, h, 0) != want {
-			t.Errorf("task %d: %s, %q", i, seen.Reason, b.Log(t, h, 0))
-		}
-		if err := b.Release(t.Context(), h); err != nil {
-			t.Error(err)
-		}
-	}
-	const together = 6
-	for i := range tasks + together {
-		if i >= together {
-			end(i - together)
-		}
-		if i < tasks {
-			s := b.next(t, left[i%len(left)]+"ls /work /tmp /run /dev/shm | grep -vE '^(/|$)' | grep -v \"^$ITEM$\" || true; touch /tmp/x /work/$ITEM; echo $ITEM")
-			s.Env = map[string]string{"ITEM": "item-" + strconv.Itoa(i)}
-			handles[i] = b.Submit(t, s)
-		}
 	}
 }

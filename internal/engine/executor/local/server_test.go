@@ -31,7 +31,7 @@ const (
 // serve is a server that submits one attempt and then waits to be killed.
 func serve(folder string) {
 	d, err := local.New(context.Background(), local.Config{
-		Folder: folder, Sandbox: local.Sandbox(os.Getenv(serverSandbox)), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Folder: folder, Shim: os.Getenv(smallShim), Sandbox: local.Sandbox(os.Getenv(serverSandbox)), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	var spec executor.Spec
 	if err == nil {

@@ -11,26 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 )
 
-// The shim keeps what it has put together for the next task, which must not
-// find anything of the one before.
-func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
-	t.Parallel()
-	b := drivertest.NewFixture(t, boxed)
-	first := b.Spec(t, "touch /work/a /tmp/a /run/a /dev/shm/a; cat /inputs/x")
-	first.Staged = true
-	if err := os.MkdirAll(first.Places().Inputs, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	place(t, filepath.Join(first.Places().Inputs, "x"), "mine\n", 0o644)
-	if got := probe(t, b, first); got != "mine\n" {
-		t.Fatalf("its input is %q", got)
-	}
-	look := "ls -A /work /tmp /run /dev/shm /inputs /dev/pts; " + mountsThatAre(`$5 ~ "^/(tmp|work|inputs)" ? $5 : ""`)
-	if got := probe(t, b, b.Spec(t, look)); got != "/dev/pts:\nptmx\n\n/dev/shm:\n\n/inputs:\n\n/run:\n\n/tmp:\n\n/work:\n/tmp\n/work\n" {
-		t.Errorf("the next one finds %q", got)
-	}
-}
-
 // Tasks of a run may have one network namespace after the other, as long as
 // nobody can tell.
 func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
