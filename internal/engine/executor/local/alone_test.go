@@ -157,6 +157,44 @@ func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
+// namespaces are those that no two tasks share.
+var namespaces = []string{"cgroup", "ipc", "mnt", "pid", "user", "uts"}
+
+// The kernel gives the number of a namespace to another one once nobody holds it.
+// So the test holds those of the first task while the second one runs.
+func TestEachTaskHasASandboxOfItsOwn(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can hold the namespaces of a task")
+	}
+	b := newRunBench(t)
+	s, h, pids := b.upAndWaiting(t)
+	first := map[string]string{}
+	for _, name := range namespaces {
+		path := filepath.Join("/proc", pids[1], "ns", name)
+		held, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if first[name], err = os.Readlink(path); err != nil {
+			t.Fatal(err)
+		}
+		if host, err := os.Readlink("/proc/self/ns/" + name); err != nil || host == first[name] {
+			t.Errorf("the task is in the host's %s, %v", host, err)
+		}
+	}
+	letGo(t, s)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Fatalf("%s: %+v", seen.Reason, seen.Exit)
+	}
+	for _, name := range namespaces {
+		if got := strings.TrimSpace(probe(t, b.Fixture, b.next(t, "readlink /proc/self/ns/"+name))); got == first[name] {
+			t.Errorf("a second task is in %s", got)
+		}
+	}
+}
+
 func TestInputsAreForTheirTaskAlone(t *testing.T) {
 	t.Parallel()
 	b := newRunBench(t)

@@ -27,7 +27,6 @@ type attempt struct {
 	evicted    bool          // it was ended for the space that it took up
 	allocated  bool          // has its capacity, slot and devices
 	slot       int
-	sandbox    string // its name, or empty if it cannot wait for others
 	group      shim.Cgroup
 	devices    []int
 }

@@ -116,17 +116,12 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 			return err
 		}
 	}
-	b.enclose(l, s, devices)
-	l.Sandbox.Command, l.Sandbox.Script = sandboxedCommand(s, env)
-	l.Sandbox.Env = command.Variables(env)
-	return nil
-}
-
-// enclose puts a sandbox around a command that is not yet known.
-func (b box) enclose(l *shim.Launch, s executor.Spec, devices []int) {
 	v := view{box: b, spec: s, launch: l}
 	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init(*l)...)
 	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter}
+	l.Sandbox.Command, l.Sandbox.Script = sandboxedCommand(s, env)
+	l.Sandbox.Env = command.Variables(env)
+	return nil
 }
 
 // user is whose processes those of a slot are, where the server is root.

@@ -29,7 +29,9 @@ func (d *Driver) fits(s executor.Spec) bool {
 
 // allocate gives an attempt its capacity, a slot of its own, and its devices.
 func (d *Driver) allocate(a *attempt) {
-	d.allocateSandbox(a)
+	for a.slot = 0; d.slots[a.slot]; {
+		a.slot++
+	}
 	if s := d.sharedBy(a.spec); s != nil {
 		a.devices = s.devices
 	}
@@ -96,7 +98,7 @@ func (d *Driver) free(a *attempt) {
 	d.used.vcpu -= a.spec.VCPU
 	d.used.memory -= a.spec.MemoryBytes
 	d.freeDevices(a)
-	a.slot, a.sandbox, a.devices = 0, "", nil
+	a.slot, a.devices = 0, nil
 	if d.running == 0 {
 		d.used = capacity{} // sums of fractions drift
 	}

@@ -49,7 +49,6 @@ func (d *Driver) connect() error {
 	d.link, d.disconnected = link, make(chan struct{})
 	d.mu.Lock()
 	d.outdated = !link.Current()
-	d.forgetReady()
 	d.mu.Unlock()
 	d.reconcile(records)
 	go d.listen(link, d.disconnected)
@@ -125,13 +124,9 @@ func (d *Driver) handleReport(r shim.Report) {
 			a.usage = r.Sample.Usage
 		}
 	case r.Record != nil:
-		left := d.leftBehind(r)
 		d.applyRecord(r.Record.ID, r.Record)
-		d.addReady(left...)
 	case r.Released != "":
 		d.noteReleased(r.Released)
-	case r.Gone != "":
-		d.readyGone(r.Gone)
 	case r.Frozen != nil:
 		d.noteFrozen(r.Frozen.Sizes)
 	}
@@ -203,6 +198,10 @@ func Roots(folder string) (roots []string, err error) {
 	}
 	return roots, err
 }
+
+// sparePrefix begins the names of empty folders that servers before this one
+// kept for attempts to come.
+const sparePrefix = ".spare-"
 
 // ofFileSystem is a folder that file systems have at their top, for which the
 // folder of attempts may be one of its own.

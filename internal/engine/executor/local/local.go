@@ -74,28 +74,23 @@ type Driver struct {
 	link         *shim.Link    // nil until something is to be started
 	disconnected chan struct{} // closed when nobody listens to the link any more
 
-	mu           sync.Mutex
-	closed       bool
-	problem      string              // why nothing can start; empty when all is well
-	unlimited    []string            // limits that the probe did not have
-	outdated     bool                // the shim is of an earlier build: it only finishes what it has
-	attempts     map[string]*attempt // by the names of their folders
-	unreadable   map[string]bool     // the folders of attempts that run, and of which nothing else is known
-	queue        []*attempt          // in order of arrival
-	used         capacity
-	running      int
-	halted       bool                 // nothing starts until Thaw
-	frozen       chan []executor.Size // answers a Freeze; nil when none waits
-	slots        map[int]bool
-	devices      map[int]bool
-	shared       map[ids.Run]*sharedDevices
-	watchers     map[chan executor.Status]bool
-	releasing    map[string]chan struct{} // closed when the shim has forgotten an attempt
-	ready        []readySandbox           // sandboxes, each in a slot of its own
-	lastKind     kindAt                   // of sandbox that was started
-	sandboxCount int                      // so far
-	spares       []string
-	spareCount   int // so far
+	mu         sync.Mutex
+	closed     bool
+	problem    string              // why nothing can start; empty when all is well
+	unlimited  []string            // limits that the probe did not have
+	outdated   bool                // the shim is of an earlier build: it only finishes what it has
+	attempts   map[string]*attempt // by the names of their folders
+	unreadable map[string]bool     // the folders of attempts that run, and of which nothing else is known
+	queue      []*attempt          // in order of arrival
+	used       capacity
+	running    int
+	halted     bool                 // nothing starts until Thaw
+	frozen     chan []executor.Size // answers a Freeze; nil when none waits
+	slots      map[int]bool
+	devices    map[int]bool
+	shared     map[ids.Run]*sharedDevices
+	watchers   map[chan executor.Status]bool
+	releasing  map[string]chan struct{} // closed when the shim has forgotten an attempt
 }
 
 var (

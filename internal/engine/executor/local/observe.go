@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
@@ -111,7 +112,7 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	case !d.hasEnded(a):
 		return fault.Conflict("the attempt still runs")
 	}
-	if err := d.removeFolder(string(a.folder)); err != nil {
+	if err := folder.RemoveAll(string(a.folder)); err != nil {
 		return err
 	}
 	if err := d.releaseInShim(ctx, id); err != nil {

@@ -277,3 +277,20 @@ func (w words) await(t *testing.T, part string) {
 		}
 	}
 }
+
+// Servers before this one kept empty folders for later attempts.
+func TestAServerThatStartsRemovesFoldersOfNobody(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, kept := range map[string]bool{".spare-1/work": false, "run_prepared.n.1/work": false, "lost+found": true, ".other": true} {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != kept {
+				t.Errorf("%s: %v", name, err)
+			}
+		}()
+	}
+	bare(t, folder)
+}

@@ -93,7 +93,7 @@ func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
 // An image that nobody used goes, and may come again in the same place.
 func TestAnImageThatCameAgainIsSeenAsItIs(t *testing.T) {
 	t.Parallel()
-	b := newReadyBench(t)
+	b := newRunBench(t)
 	root, again := smallRoot(t), smallRoot(t)
 	place(t, filepath.Join(again, "etc", "issue"), "again\n", 0o644)
 	see := func(run ids.Run) string {

@@ -51,9 +51,6 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
 	}
 	d.mu.Unlock()
-	if o, ok := d.prepareNext(a.spec); ok {
-		orders = append(orders, o)
-	}
 	for _, o := range orders {
 		_ = d.link.Send(o) // listen notices that the link is gone
 	}
@@ -76,7 +73,7 @@ func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 		return shim.Launch{}, err
 	}
 	l := shim.Launch{
-		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, SandboxID: a.sandbox,
+		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir,
 		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, AbandonAfter: s.AbandonAfter, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string

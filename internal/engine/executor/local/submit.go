@@ -13,6 +13,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
+// Prepare makes the folder of an attempt, with an empty working folder.
+func (d *Driver) Prepare(_ context.Context, k executor.Key) error {
+	return os.MkdirAll(filepath.Join(d.dir(k.Folder()), shim.WorkFolder), 0o755)
+}
+
 // Submit queues an attempt, and starts it when it is its turn.
 func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
 	if problem := d.whyNothingStarts(); problem != "" {
