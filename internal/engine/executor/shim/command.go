@@ -51,14 +51,7 @@ type command struct {
 	pid          int
 	pidfd        int  // readable once the process has ended; -1 where the kernel has none
 	order        int  // of the first process of a sandbox, or -1
-	orderSocket  int  // to one that waits for its orders, or -1
-	messages     int  // a file of what a sandbox writes that has no log yet, or -1
 	outsideGroup bool // could not join its group
-
-	waiting bool              // the first process has said so
-	silent  bool              // it will say nothing more
-	end     *firstprocess.End // of the last order; nil until the first process says so
-	before  firstprocess.End  // of all orders before it, together
 
 	exited bool // guarded by all, like what follows until it is set
 	wait   syscall.WaitStatus
@@ -67,16 +60,8 @@ type command struct {
 }
 
 func newCommand(all *commands, on *thread) *command {
-	return &command{all: all, pidfd: -1, order: -1, orderSocket: -1, messages: -1, outsideGroup: !on.joined}
+	return &command{all: all, pidfd: -1, order: -1, outsideGroup: !on.joined}
 }
-
-// ended reports whether the command has ended: the process itself, or what the
-// first process of a sandbox has started.
-func (c *command) ended() bool { return c.waits() || c.gone() }
-
-// waits reports whether the command has ended well, and the first process of its
-// sandbox waits for the next.
-func (c *command) waits() bool { return c.end != nil && c.end.Waits }
 
 // gone reports whether the process itself has ended.
 func (c *command) gone() bool {
@@ -87,14 +72,14 @@ func (c *command) gone() bool {
 }
 
 func (c *command) close() {
-	for _, fd := range []int{c.pidfd, c.order, c.orderSocket, c.messages} {
+	for _, fd := range []int{c.pidfd, c.order} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
 }
 
-// begin starts the process. Without a log it is a sandbox that waits for orders.
+// begin starts the process.
 func (c *command) begin(l Launch, log *log) error {
 	if len(l.Argv) == 0 {
 		return errors.New("there is nothing to run")
@@ -104,7 +89,7 @@ func (c *command) begin(l Launch, log *log) error {
 	files, err := c.files(l, log)
 	defer func() {
 		for i, fd := range files {
-			if i != firstprocess.OrderFD && i != programFD && int(fd) != c.messages {
+			if i != firstprocess.OrderFD && i != programFD {
 				unix.Close(int(fd))
 			}
 		}
@@ -158,27 +143,9 @@ func (l *log) commandStreams(user uint32) (files []uintptr, err error) {
 	return files, nil
 }
 
-// silentStreams are those of a sandbox that has no log yet: its commands bring
-// their own.
-func (c *command) silentStreams() ([]uintptr, error) {
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
-	}
-	if c.messages, err = memory(nil); err != nil {
-		return []uintptr{uintptr(null)}, err
-	}
-	return []uintptr{uintptr(null), uintptr(c.messages), uintptr(c.messages)}, nil
-}
-
-// files are the command's descriptors; the order of a sandbox stays open. One
-// that has no log waits for its orders.
+// files are the command's descriptors; the order of a sandbox stays open.
 func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
-	if log == nil {
-		files, err = c.silentStreams()
-	} else {
-		files, err = log.commandStreams(l.User)
-	}
+	files, err = log.commandStreams(l.User)
 	if err != nil || l.Sandbox == nil {
 		return files, err
 	}
@@ -186,11 +153,7 @@ func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
 	if err != nil {
 		return files, err
 	}
-	var order []byte
-	if log != nil {
-		order = l.Sandbox.Encode()
-	}
-	for _, text := range [][]byte{options, l.Sandbox.Filter, order} {
+	for _, text := range [][]byte{options, l.Sandbox.Filter, l.Sandbox.Encode()} {
 		fd, err := memory(text)
 		if err != nil {
 			return files, err
@@ -199,16 +162,7 @@ func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
 	}
 	c.order = int(files[firstprocess.OrderFD])
 	program, err := ownProgram()
-	files = append(files, uintptr(program))
-	if err != nil || log != nil {
-		return files, err
-	}
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return files, os.NewSyscallError("socketpair", err)
-	}
-	c.orderSocket = ends[0]
-	return append(files, uintptr(ends[1])), nil
+	return append(files, uintptr(program)), err
 }
 
 // ownProgram is a descriptor of the shim's own program, which is the first
@@ -251,24 +205,9 @@ func memory(text []byte) (int, error) {
 	return fd, nil
 }
 
-// used is what the command has used, as far as the kernel says at its end: of a
-// sandbox that was killed it says what all its commands have.
-func (c *command) used() (cpu time.Duration, maxRSS int64) {
-	if c.end != nil {
-		return c.end.CPU, c.end.MaxRSS
-	}
-	if c.maxRSS > c.before.MaxRSS {
-		maxRSS = c.maxRSS
-	}
-	return max(0, c.cpu-c.before.CPU), maxRSS
-}
-
 // outcome is the status as a shell counts it. What stands around a command
 // counts like that as well, so that a signal can be read off its status.
 func (c *command) outcome(l Launch) (code, signal int) {
-	if c.waits() {
-		return 0, 0
-	}
 	if c.wait.Signaled() {
 		signal = int(c.wait.Signal())
 		return 128 + signal, signal

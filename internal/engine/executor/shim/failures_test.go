@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 // newShim is one that no server has reached yet.
 func newShim(j *journal) *shim {
-	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, watched: map[string]*task{}, waiting: map[string]*runningSandbox{}}
+	return &shim{commands: commands{running: map[int]*command{}}, journal: j, records: map[string]*Record{}, running: map[string]*task{}, watched: map[string]*task{}}
 }
 
 // connect gives a shim a server, and returns the server's end.
@@ -98,7 +97,7 @@ func TestAServerThatHasGoneHoldsNothingUp(t *testing.T) {
 	connect(t, s).Close()
 	r := &Record{ID: "a", Fence: "f"}
 	s.records["a"] = r
-	s.end(r, Exit{Code: 3}, "")
+	s.end(r, Exit{Code: 3})
 	if s.server != nil {
 		t.Error("a server that does not read is still there")
 	}
@@ -154,7 +153,7 @@ func TestWhatIsStoppedBeforeItStartsNeverRuns(t *testing.T) {
 func TestASandboxThatFailsIsQuoted(t *testing.T) {
 	t.Parallel()
 	task := newTask(Launch{Folder: t.TempDir()}, newShim(nil))
-	c := &command{order: -1, messages: -1}
+	c := &command{order: -1}
 	task.notStarted(c)
 	if want := "the sandbox could not be set up: it gave no reason"; task.exit.StartFailed != want {
 		t.Error(task.exit.StartFailed)
@@ -167,17 +166,10 @@ func TestASandboxThatFailsIsQuoted(t *testing.T) {
 		t.Errorf("%+v", task.exit)
 	}
 	var err error
-	if c.messages, err = memory([]byte("bwrap: no memory\nand more")); err != nil {
-		t.Fatal(err)
-	}
 	if c.order, err = memory([]byte{firstprocess.NoProgram, 'n', 'o', 'n', 'e'}); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(c.messages)
 	defer unix.Close(c.order)
-	if want := "the sandbox could not be set up: bwrap: no memory"; c.sandboxError(task.log) != want {
-		t.Error(c.sandboxError(task.log))
-	}
 	if task.notStarted(c); task.exit.StartFailed != "none" || !task.exit.NoProgram {
 		t.Errorf("%+v", task.exit)
 	}
@@ -260,89 +252,12 @@ func TestArgumentsThatMakeNoSenseStartNothing(t *testing.T) {
 	}
 }
 
-func TestNoMoreSandboxesArePreparedThanMayWait(t *testing.T) {
+func TestAnEarlierServerIsToldThatNoSandboxIsPrepared(t *testing.T) {
 	t.Parallel()
 	s := newShim(nil)
 	server := connect(t, s)
-	for i := range maxWaiting {
-		s.waiting[strconv.Itoa(i)] = &runningSandbox{}
-	}
-	s.handle(Order{Prepare: &Launch{ID: "new"}})
-	if r := next(t, server); r.Gone != "new" || len(s.waiting) != maxWaiting {
-		t.Errorf("%+v, %d wait", r, len(s.waiting))
-	}
-}
-
-func TestASandboxServesABoundedNumberOfAttempts(t *testing.T) {
-	t.Parallel()
-	p := &runningSandbox{served: maxServed, on: &thread{staged: time.Now()}}
-	if p.restore(Launch{}) {
-		t.Error("it would serve one more")
-	}
-	p = &runningSandbox{on: &thread{staged: time.Now().Add(-stageAge)}}
-	if p.restore(Launch{}) {
-		t.Error("it would serve one more, though it may miss what was mounted since")
-	}
-}
-
-func TestTheSandboxThatHasWaitedLongestMakesPlace(t *testing.T) {
-	t.Parallel()
-	s := newShim(nil)
-	server := connect(t, s)
-	sandbox := func(id string) *runningSandbox {
-		on := &thread{work: make(chan func()), joined: true}
-		go on.loop()
-		p := newSandbox(Launch{ID: id}, s.server)
-		p.on = on
-		close(p.made)
-		return p
-	}
-	for i := range maxWaiting + 1 {
-		kept := &task{kept: true, sandbox: sandbox(strconv.Itoa(i))}
-		s.mu.Lock()
-		if got := s.keepSandbox(kept); got != strconv.Itoa(i) {
-			t.Errorf("sandbox %d waits as %q", i, got)
-		}
-		s.mu.Unlock()
-	}
-	if r := next(t, server); r.Gone != "0" {
+	s.handle(Order{Prepare: &Launch{ID: "sandbox-1"}})
+	if r := next(t, server); r.Gone != "sandbox-1" {
 		t.Errorf("%+v", r)
-	}
-	s.expireAll()
-	if len(s.waiting) != 0 {
-		t.Errorf("%d still wait", len(s.waiting))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if got := s.keepSandbox(&task{kept: true, sandbox: newSandboxOfNobody()}); got != "" {
-		t.Errorf("a sandbox that no server knows waits as %q", got)
-	}
-}
-
-// newSandboxOfNobody is one whose server has gone.
-func newSandboxOfNobody() *runningSandbox {
-	p := newSandbox(Launch{ID: "left"}, nil)
-	p.on = &thread{work: make(chan func()), joined: true}
-	go p.on.loop()
-	close(p.made)
-	return p
-}
-
-func TestASandboxThatIsNeverSetUpIsNotWaitedForForEver(t *testing.T) {
-	t.Parallel()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(pair[0])
-	defer unix.Close(pair[1])
-	c := &command{all: &commands{}, orderSocket: pair[1]}
-	p := &runningSandbox{c: c}
-	if _, err := p.firstProcess(time.Millisecond); err == nil || err.Error() != "the sandbox was not set up within 1ms" {
-		t.Error(err)
-	}
-	c.exited = true
-	if _, err := p.firstProcess(time.Hour); !errors.Is(err, errSandboxGone) {
-		t.Errorf("of one that has ended: %v", err)
 	}
 }

@@ -32,10 +32,6 @@ type Launch struct {
 	// network. Those of the same Net may have the same one, one after the other.
 	Net string `json:"net,omitempty"`
 
-	// SandboxID is the name of its sandbox, which may be one that waits. Where
-	// that is gone, one is made. It may wait for the next attempt afterwards.
-	SandboxID string `json:"sandboxId,omitempty"`
-
 	Cgroup Cgroup `json:"cgroup"`
 	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
 	Disk   int64  `json:"disk,omitempty"`   // bytes in its folders

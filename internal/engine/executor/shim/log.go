@@ -2,12 +2,14 @@ package shim
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim/longlines"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
@@ -121,17 +123,20 @@ func (l *log) drain(until time.Time) {
 	}
 }
 
-// dropStreams closes the streams of a command that has never begun.
-func (l *log) dropStreams() {
-	for _, s := range l.streams {
-		s.end(l)
-	}
-	l.streams = nil
-}
-
 func (l *log) close() {
 	for _, s := range l.streams {
 		s.end(l)
 	}
 	l.out.Close()
+}
+
+// sandboxError is what bubblewrap said in a command's log, whose sandbox could not
+// be set up.
+func (l *log) sandboxError() string {
+	text, _ := rawfile.Read(l.folder.Log())
+	line, _, _ := strings.Cut(string(text[:min(len(text), 500)]), "\n")
+	if line == "" {
+		line = "it gave no reason"
+	}
+	return "the sandbox could not be set up: " + line
 }

@@ -21,8 +21,7 @@ type meter struct {
 	launch Launch
 	pid    int // of the command
 
-	cpu0, oom0 int64         // of the group, which has served others before
-	before     time.Duration // that the sandbox has used for others before
+	cpu0, oom0 int64 // of the group, which has served others before
 	peak       int64
 	cpu        time.Duration // of the last sample
 	sampled    time.Time
@@ -82,7 +81,7 @@ func (m *meter) usage(now time.Time) Usage {
 		sum.Memory += memory
 	}
 	if g.CPU == "" {
-		u.CPU = max(0, sum.CPU-m.before)
+		u.CPU = sum.CPU
 	}
 	if u.Memory == 0 {
 		u.Memory = sum.Memory

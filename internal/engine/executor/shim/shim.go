@@ -48,7 +48,6 @@ type shim struct {
 	journal  *journal
 	records  map[string]*Record
 	running  map[string]*task
-	waiting  map[string]*runningSandbox
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
 	alone    func(Usage)   // in place of a server; nil where there may be one
@@ -68,7 +67,7 @@ func serve(folder string, listener *net.UnixListener) int {
 	if err != nil {
 		return Failed
 	}
-	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, watched: map[string]*task{}, waiting: map[string]*runningSandbox{}}
+	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, watched: map[string]*task{}}
 	// What commands leave behind becomes the shim's, to be ended and waited for.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // for all that it starts
@@ -147,7 +146,6 @@ func (s *shim) serveOne(conn *net.UnixConn) (leave bool) {
 	s.mu.Lock()
 	s.server = nil
 	s.mu.Unlock()
-	s.expireAll()
 	return leave
 }
 
@@ -187,8 +185,8 @@ func (s *shim) handle(o Order) {
 		}
 	case o.Release != "":
 		s.release(o.Release)
-	case o.Prepare != nil:
-		s.prepare(*o.Prepare)
+	case o.Prepare != nil: // by an earlier server, which goes on without
+		s.report(Report{Gone: o.Prepare.ID})
 	case o.Freeze:
 		s.freeze()
 	case o.Thaw:
@@ -211,27 +209,26 @@ func (s *shim) start(l Launch) {
 	s.records[l.ID] = r
 	t := newTask(l, s)
 	if err := s.journal.write(*r); err != nil {
-		s.end(r, t.neverStarted(err), "")
+		s.end(r, t.neverStarted(err))
 		return
 	}
-	t.server, t.sandbox = s.server, s.takeSandbox(l.SandboxID)
 	s.running[l.ID] = t
 	go func() {
 		exit := t.execute()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.running, l.ID)
-		s.end(r, exit, s.keepSandbox(t))
+		s.end(r, exit)
 	}()
 }
 
-// end notes how an attempt ended, and which sandbox it has left. The server gets
-// the report even when the disk is full. The lock is held.
-func (s *shim) end(r *Record, e Exit, sandbox string) {
+// end notes how an attempt ended. The server gets the report even when the disk
+// is full. The lock is held.
+func (s *shim) end(r *Record, e Exit) {
 	r.Exit, r.Stopping = &e, false
 	ended := Record{ID: r.ID, Fence: r.Fence, Exit: &e}
 	_ = s.journal.write(ended)
-	s.report(Report{Record: &ended, Waits: sandbox})
+	s.report(Report{Record: &ended})
 }
 
 // release forgets an attempt, and says so when nothing is left of it.

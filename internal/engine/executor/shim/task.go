@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -20,15 +19,10 @@ type task struct {
 	folder  Folder
 	launch  Launch
 	secrets *mask.Set // nil: none that can be masked
-	secret  bool      // it knows a secret
 	log     *log
 	exit    Exit
 	meter   *meter
 	freezer freezer
-
-	sandbox *runningSandbox // nil for none that can wait
-	kept    bool            // it waits for the next attempt
-	server  *net.UnixConn   // that has given the order; nil for none
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
@@ -41,10 +35,10 @@ type task struct {
 
 func newTask(l Launch, s *shim) *task {
 	f := Folder(l.Folder)
-	secrets, secret := mask.New(l.Secrets), len(l.Secrets) > 0
+	secrets := mask.New(l.Secrets)
 	l.Secrets = nil
 	return &task{
-		shim: s, folder: f, launch: l, secrets: secrets, secret: secret, log: newLog(f, l.Log, secrets),
+		shim: s, folder: f, launch: l, secrets: secrets, log: newLog(f, l.Log, secrets),
 		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()},
 	}
 }
@@ -74,11 +68,9 @@ func (t *task) neverStarted(why error) Exit {
 
 // execute runs the command to its end and collects what it made.
 func (t *task) execute() Exit {
-	on := t.thread()
+	on := t.shim.threads.take(t.launch)
 	on.do(func() { t.run(on) })
-	if !t.kept {
-		t.shim.threads.putBack(on)
-	}
+	t.shim.threads.putBack(on)
 	t.exit.LogBytes = t.log.out.Size()
 	if t.exit.StartFailed == "" && !t.evicted.Load() {
 		t.collect()
@@ -108,15 +100,6 @@ func (t *task) noteNoSpace() {
 		at := t.shim.fullAt.Load()
 		e.NoSpace = at != nil && e.End.Sub(*at) < blamedFor
 	}
-}
-
-// thread is where the command is started: that of its sandbox, if one waits.
-func (t *task) thread() *thread {
-	if t.sandbox == nil {
-		return t.shim.threads.take(t.launch)
-	}
-	<-t.sandbox.made
-	return t.sandbox.on
 }
 
 // collect takes note of what the command made. Hashing it can take long, and
@@ -156,58 +139,19 @@ func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		*t.whyStopped(), t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
-		if t.sandbox != nil {
-			t.sandbox.leave()
-		}
 		return
 	}
 	c, err := t.follow(on)
-	if err == nil && t.orderUnread(c) {
-		t.sandbox.clear()
-		t.sandbox = nil
-		t.log.dropStreams()
-		c, err = t.follow(on)
-	}
 	if err != nil {
 		t.neverStarted(err)
 		return
 	}
-	if t.sandbox == nil {
-		defer c.close()
-		on.leave(t.launch)
-	} else {
-		defer t.leaveSandbox(c)
-	}
+	defer c.close()
+	on.leave(t.launch)
 	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))
 	t.fillExit(c)
-}
-
-// orderUnread reports whether a sandbox was gone before it read its order: then
-// nothing has begun, and it can begin in another one.
-func (t *task) orderUnread(c *command) bool {
-	if t.sandbox == nil || t.ending || !c.gone() {
-		return false
-	}
-	kind, _ := firstprocess.ReadStartResult(c.order)
-	return kind == 0
-}
-
-// leaveSandbox leaves the sandbox to the next attempt, if that cannot tell it
-// from a new one, or ends it.
-func (t *task) leaveSandbox(c *command) {
-	t.kept = t.mayKeep(c) && t.sandbox.restore(t.launch)
-	if !t.kept {
-		t.sandbox.leave()
-	}
-}
-
-// mayKeep reports whether the attempt has ended well, and is one after which
-// another may follow in its sandbox: not one that could reach others by the
-// network, nor one that knew a secret.
-func (t *task) mayKeep(c *command) bool {
-	return c.waits() && t.launch.SandboxID != "" && t.launch.Net != "" && !t.secret && !t.ending && !c.outsideGroup && !t.exit.OutOfDisk && !t.exit.OOM
 }
 
 // follow starts the command and returns when it has ended, and nothing of it is
@@ -218,7 +162,7 @@ func (t *task) follow(on *thread) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.meter.pid, t.meter.before = c.pid, c.before.CPU
+	t.meter.pid = c.pid
 	if c.outsideGroup {
 		t.launch.Cgroup = Cgroup{}
 		t.meter.launch.Cgroup = Cgroup{} // so that the meter holds the memory
@@ -230,19 +174,8 @@ func (t *task) follow(on *thread) (*command, error) {
 	return c, nil
 }
 
-// begin starts the command, in the sandbox that waits for it if there is one and
-// it is still there.
+// begin starts the command.
 func (t *task) begin(on *thread) (*command, error) {
-	if t.sandbox != nil {
-		c, err := t.sandbox.start(t.launch, t.log)
-		if err == nil || on.lost {
-			return c, err
-		}
-		t.sandbox = nil
-	}
-	if t.launch.canWait() {
-		return t.beginSandbox(on)
-	}
 	c := newCommand(&t.shim.commands, on)
 	err := on.enter(t.launch)
 	if err == nil {
@@ -253,14 +186,6 @@ func (t *task) begin(on *thread) (*command, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// beginSandbox starts the command in a new sandbox.
-func (t *task) beginSandbox(on *thread) (*command, error) {
-	t.sandbox = newSandbox(t.launch.withoutCommand(), t.server)
-	close(t.sandbox.made)
-	t.sandbox.err = t.sandbox.begin(&t.shim.commands, on)
-	return t.sandbox.start(t.launch, t.log)
 }
 
 // watch returns when the command itself has ended, for whatever reason.
@@ -274,7 +199,7 @@ func (t *task) watch(c *command) {
 	t.shim.watch(t)
 	defer t.shim.unwatch(t)
 	next := time.Now().Add(tick)
-	for soon := time.Now().Add(every); !c.ended(); {
+	for soon := time.Now().Add(every); !c.gone(); {
 		t.wait(c, time.Until(soon))
 		now := time.Now()
 		if now.Before(soon) {
@@ -299,10 +224,7 @@ func (t *task) wait(c *command, most time.Duration) {
 	if c.pidfd < 0 {
 		most = min(most, 5*time.Millisecond)
 	}
-	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}, {Fd: int32(c.orderSocket), Events: unix.POLLIN}}
-	if c.silent {
-		ready[1].Fd = -1
-	}
+	ready := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
 	pause := time.Until(t.log.resume)
 	for _, s := range t.log.streams {
 		fd := s.fd
@@ -316,12 +238,9 @@ func (t *task) wait(c *command, most time.Duration) {
 	}
 	_, _ = unix.Poll(ready, int(max(0, most.Milliseconds()+1)))
 	for i, s := range t.log.streams {
-		if ready[i+2].Revents != 0 {
+		if ready[i+1].Revents != 0 {
 			s.read(t.log)
 		}
-	}
-	if ready[1].Revents&unix.POLLIN != 0 {
-		c.readEnd()
 	}
 }
 
@@ -370,14 +289,8 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 // fillExit fills in the exit record, once the log is complete: the error of a
 // sandbox is in it.
 func (t *task) fillExit(c *command) {
-	if c.end == nil && c.orderSocket >= 0 {
-		c.readEnd()
-	}
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
-	t.exit.CPUTime, t.exit.MaxRSS = c.used()
-	if c.end == nil { // nobody has waited for what was killed
-		t.exit.CPUTime = max(t.exit.CPUTime, t.meter.cpu)
-	}
+	t.exit.CPUTime, t.exit.MaxRSS = max(c.cpu, t.meter.cpu), c.maxRSS // nobody has waited for what was killed
 	t.meter.finish(&t.exit)
 	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {
 		t.notStarted(c)
@@ -397,7 +310,7 @@ func (t *task) notStarted(c *command) {
 	case firstprocess.Failed:
 		t.exit.StartFailed = reason
 	default:
-		t.exit.StartFailed = c.sandboxError(t.log)
+		t.exit.StartFailed = t.log.sandboxError()
 	}
 }
 

@@ -38,7 +38,6 @@ type thread struct {
 	staged     time.Time
 	net        string // of whom the network namespace is; empty for the host's
 	unusable   bool   // not to be used again
-	lost       bool   // in a sandbox that it could not leave
 	ownMounted bool   // an attempt's own is on the stage
 }
 
@@ -136,7 +135,7 @@ func (t *thread) enter(l Launch) error {
 
 // leave makes the thread ready for the next command, if it can be.
 func (t *thread) leave(l Launch) {
-	if t.lost || t.ownMounted && l.Stage.UnmountOwn() != nil {
+	if t.ownMounted && l.Stage.UnmountOwn() != nil {
 		return
 	}
 	t.ownMounted = false

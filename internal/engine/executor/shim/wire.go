@@ -15,8 +15,8 @@ type Order struct {
 	// Freeze halts all commands until Thaw. A report with Frozen answers it.
 	Freeze bool `json:"freeze,omitempty"`
 	Thaw   bool `json:"thaw,omitempty"`
-	// Prepare makes a sandbox for an attempt to come, which names its ID as
-	// Launch.SandboxID. It goes by itself when none comes soon.
+	// Prepare is what earlier servers order, for a sandbox before its task. It is
+	// answered by Gone.
 	Prepare *Launch `json:"prepare,omitempty"`
 }
 
@@ -31,17 +31,13 @@ type Stop struct {
 }
 
 // Report is a message from the shim to its server. One of its fields is set,
-// but for Waits and Version.
+// but for Version.
 type Report struct {
 	Record *Record `json:"record,omitempty"`
 	Sample *Sample `json:"sample,omitempty"`
 	// Released names an attempt of which nothing is left.
 	Released string `json:"released,omitempty"`
-	// Waits names the sandbox that the attempt of Record has left for the next
-	// one of its kind and run.
-	Waits string `json:"waits,omitempty"`
-	// Gone names a sandbox that has waited and is there no more, though no
-	// attempt has come for it.
+	// Gone names a sandbox that was to be prepared, and is not.
 	Gone string `json:"gone,omitempty"`
 	// Frozen says that no command runs any more.
 	Frozen *Frozen `json:"frozen,omitempty"`
