@@ -17,8 +17,7 @@ import (
 
 // Run is the first process of a sandbox. It starts the command with its
 // environment, waits for whatever the command leaves behind, and ends as the
-// command did, which ends everything else in the sandbox. One that finds no
-// order waits for some; see serveOrders.
+// command did, which ends everything else in the sandbox.
 func Run(limits Limits) int {
 	// The command runs as the same user. It must not trace this process, nor
 	// find its descriptors below /proc.
@@ -33,30 +32,26 @@ func Run(limits Limits) int {
 	if err != nil {
 		return badArguments
 	}
-	if len(order) == 0 {
-		return serveOrders()
-	}
 	o, err := decode(order)
 	if err != nil {
 		return badArguments
 	}
-	status, _ := o.execute([]uintptr{0, 1, 2})
-	return status
+	return o.execute()
 }
 
 // execute runs the command to its end, and returns its status as a shell counts
-// it, and what it has used.
-func (o Order) execute(streams []uintptr) (status int, used syscall.Rusage) {
+// it.
+func (o Order) execute() int {
 	// The word is there before the command is: it can end this process, by a
 	// signal that looks like a fault, before another line of it is run.
 	writeStartResult(nil)
-	pid, err := o.start(streams)
+	pid, err := o.start()
 	if err != nil {
 		writeStartResult(err)
-		return CannotStart, used
+		return CannotStart
 	}
-	for _, fd := range streams {
-		unix.Close(int(fd)) // so that the log sees its end
+	for fd := range 3 {
+		unix.Close(fd) // so that the log sees its end
 	}
 	return waitFor(pid)
 }
@@ -86,7 +81,7 @@ func ignoreSignals() {
 	}
 }
 
-func (o Order) start(streams []uintptr) (pid int, err error) {
+func (o Order) start() (pid int, err error) {
 	program, err := LookPath(o.Command[0], o.Env, WorkPath)
 	if err == nil && o.Script != "" {
 		err = o.writeScript()
@@ -95,7 +90,7 @@ func (o Order) start(streams []uintptr) (pid int, err error) {
 		return 0, err
 	}
 	return syscall.ForkExec(program, o.Command, &syscall.ProcAttr{
-		Env: o.Env, Files: streams, Dir: WorkPath,
+		Env: o.Env, Files: []uintptr{0, 1, 2}, Dir: WorkPath,
 		// Of a session of its own, so that `kill 0` does not reach this process.
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
 	})
@@ -131,26 +126,24 @@ func LookPath(name string, env []string, work string) (string, error) {
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// waitFor returns the status of a process as a shell counts it, and takes note
-// of all others that end until then.
-func waitFor(pid int) (status int, used syscall.Rusage) {
+// waitFor returns the status of a process as a shell counts it, and waits for all
+// others that end until then.
+func waitFor(pid int) int {
 	for {
 		var ended syscall.WaitStatus
-		var one syscall.Rusage
-		found, err := syscall.Wait4(-1, &ended, 0, &one)
+		found, err := syscall.Wait4(-1, &ended, 0, nil)
 		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil {
-			return CannotStart, used
+			return CannotStart
 		}
-		addUsage(&used, one)
 		switch {
 		case found != pid:
 			continue
 		case ended.Signaled():
-			return 128 + int(ended.Signal()), used
+			return 128 + int(ended.Signal())
 		}
-		return ended.ExitStatus(), used
+		return ended.ExitStatus()
 	}
 }

@@ -5,11 +5,8 @@ package firstprocess
 import (
 	"encoding/binary"
 	"errors"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,21 +26,9 @@ const (
 	ScriptPath = "/run/millrace/command"
 )
 
-// The descriptors on which the first process is spoken to.
-const (
-	OrderFD  = 5 // what it is to start, then what became of it
-	SocketFD = 7 // on which it reports that it waits, and how a command ended, and receives that there is an order
-)
-
-// What is said on the socket of a first process that serves one command after
-// the other. The commands cannot speak there: they inherit no descriptor of it,
-// and cannot look into this process.
-const (
-	Waiting = 'w' // the first process: there is nothing to do yet
-	Go      = 'g' // the shim: there is an order, and here are the command's streams
-	ended   = 'e' // the first process: its command has ended well, with what it used, and it waits again
-	leaves  = 'l' // the first process: its command has ended, with what it used, and so will it
-)
+// OrderFD is the descriptor on which the first process is told what to start, and
+// says what became of it.
+const OrderFD = 5
 
 // The statuses of the first process itself.
 const (
@@ -133,35 +118,4 @@ func ReadStartResult(order int) (kind byte, reason string) {
 		return text[0], string(text[1:n])
 	}
 	return 0, "" // the order itself: nobody has read it
-}
-
-// End is what a command has used that has ended.
-type End struct {
-	CPU    time.Duration
-	MaxRSS int64 // bytes
-	Waits  bool  // it has ended well, and the first process waits for the next
-}
-
-// Add counts another command in.
-func (e *End) Add(one End) {
-	e.CPU += one.CPU
-	e.MaxRSS = max(e.MaxRSS, one.MaxRSS)
-}
-
-// EndLength is that of an End on the socket.
-const EndLength = 1 + 8 + 8
-
-func encodeEnd(word byte, used syscall.Rusage) []byte {
-	text := binary.BigEndian.AppendUint64([]byte{word}, uint64(used.Utime.Nano()+used.Stime.Nano()))
-	return binary.BigEndian.AppendUint64(text, uint64(used.Maxrss<<10))
-}
-
-// DecodeEnd reads an End from the socket.
-func DecodeEnd(text []byte) (*End, error) {
-	if len(text) != EndLength || text[0] != ended && text[0] != leaves {
-		return nil, os.ErrInvalid
-	}
-	return &End{
-		CPU: time.Duration(binary.BigEndian.Uint64(text[1:])), MaxRSS: int64(binary.BigEndian.Uint64(text[9:])), Waits: text[0] == ended,
-	}, nil
 }

@@ -3,9 +3,7 @@ package firstprocess
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -59,28 +57,6 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%+v, %+v, %v", o, again, err)
 		}
 	})
-}
-
-func TestTheEndOfACommandIsReadAsItWasSaid(t *testing.T) {
-	t.Parallel()
-	used := syscall.Rusage{Utime: syscall.NsecToTimeval(2e9), Stime: syscall.NsecToTimeval(5e8), Maxrss: 3 << 20}
-	for word, waits := range map[byte]bool{ended: true, leaves: false} {
-		end, err := DecodeEnd(encodeEnd(word, used))
-		if err != nil || *end != (End{CPU: 2500 * time.Millisecond, MaxRSS: 3 << 30, Waits: waits}) {
-			t.Errorf("%+v, %v", end, err)
-		}
-	}
-	whole := encodeEnd(ended, used)
-	for _, text := range [][]byte{nil, whole[:EndLength-1], append(whole[:EndLength:EndLength], 0), append([]byte{Waiting}, whole[1:]...), append([]byte{0}, whole[1:]...)} {
-		if end, err := DecodeEnd(text); err == nil {
-			t.Errorf("%q: %+v", text, end)
-		}
-	}
-	sum := End{CPU: time.Second, MaxRSS: 5}
-	sum.Add(End{CPU: time.Second, MaxRSS: 3, Waits: true})
-	if sum != (End{CPU: 2 * time.Second, MaxRSS: 5}) {
-		t.Errorf("%+v", sum)
-	}
 }
 
 // What became of a command stands where its order stood: an order that nobody has read
