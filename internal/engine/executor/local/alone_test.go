@@ -158,7 +158,7 @@ func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
 }
 
 // namespaces are those that no two tasks share.
-var namespaces = []string{"cgroup", "ipc", "mnt", "pid", "user", "uts"}
+var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}
 
 // The kernel gives the number of a namespace to another one once nobody holds it.
 // So the test holds those of the first task while the second one runs.

@@ -1,12 +1,9 @@
 package local
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
@@ -15,7 +12,7 @@ import (
 // Bubblewrap shows it as it is, and adds only what must be new for each command.
 func (v view) staged(devices []int) []string {
 	s := v.launch.Stage
-	s.Base, s.Version = v.base(devices), rootVersion(v.spec.Root)
+	s.Base = v.base(devices)
 	own := v.spec.Places()
 	s.Own = []stage.Part{
 		{Kind: stage.Bound, Name: "tmp", From: own.Temp},
@@ -41,16 +38,6 @@ func (v view) base(devices []int) []stage.Part {
 		parts = shownPrograms(v.spec.Root, imageNames(v.spec.Root))
 	}
 	return slices.Concat(parts, v.box.usual, shownDevices(deviceNames(devices)))
-}
-
-// rootVersion tells an image from one that was in its place before: where that
-// is still mounted, it is empty.
-func rootVersion(root string) string {
-	var s unix.Stat_t
-	if root == "" || unix.Stat(root, &s) != nil {
-		return ""
-	}
-	return fmt.Sprint(s.Ino, s.Ctim.Nano())
 }
 
 // hostPrograms are those of a sandbox without an image, and what they need.

@@ -3,54 +3,12 @@ package local_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 )
-
-// Tasks of a run may have one network namespace after the other, as long as
-// nobody can tell.
-func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
-	t.Parallel()
-	b := drivertest.NewFixture(t, boxed)
-	run, attempts := ids.NewRun(), 0
-	network := func(run ids.Run, before string) string {
-		t.Helper()
-		attempts++
-		s := b.Spec(t, before+"readlink /proc/self/ns/net; ls /proc/net/dev > /dev/null")
-		if err := os.Rename(s.Dir, filepath.Join(b.Folder, executor.Key{Run: run, Node: "n", Attempt: attempts}.Folder())); err != nil {
-			t.Fatal(err)
-		}
-		s.Key = executor.Key{Run: run, Node: "n", Attempt: attempts}
-		s.Dir = filepath.Join(b.Folder, s.Key.Folder())
-		return strings.TrimSpace(probe(t, b, s))
-	}
-	// The kernel gives the number of a namespace that is gone to the next one, so what
-	// was sent tells them apart.
-	const count = `awk '/^Udp: [0-9]/ { print "sent " $5 }' /proc/net/snmp; `
-	first := network(run, "")
-	sent, second, _ := strings.Cut(network(run, "echo x > /dev/udp/127.0.0.1/9; "+count), "\n")
-	if os.Geteuid() == 0 && first != second {
-		t.Errorf("an unused network was thrown away: %s, %s", first, second)
-	}
-	if sent != "sent 1" {
-		t.Fatalf("a task that uses its network %s", sent)
-	}
-	sent, third, _ := strings.Cut(network(run, count), "\n")
-	if sent != "sent 0" {
-		t.Errorf("a used network served another task: it has %s", sent)
-	}
-	if other := network(ids.NewRun(), ""); other == third {
-		t.Error("a network served another run")
-	}
-	host, err := os.Readlink("/proc/self/ns/net")
-	if err != nil || first == host || third == host {
-		t.Errorf("a task is in the host's network, %v", err)
-	}
-}
 
 // The first process is there before the task's folders are.
 func TestAPathMayBeginInTheWorkingFolder(t *testing.T) {

@@ -59,8 +59,8 @@ type command struct {
 	maxRSS int64
 }
 
-func newCommand(all *commands, on *thread) *command {
-	return &command{all: all, pidfd: -1, order: -1, outsideGroup: !on.joined}
+func newCommand(all *commands) *command {
+	return &command{all: all, pidfd: -1, order: -1}
 }
 
 // gone reports whether the process itself has ended.

@@ -261,3 +261,21 @@ func TestAnEarlierServerIsToldThatNoSandboxIsPrepared(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A command that could not be put into its groups is known, since nothing else holds it.
+func TestACommandOutsideItsGroupsSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string]string{"there": filepath.Join(t.TempDir(), "tasks"), "gone": filepath.Join(t.TempDir(), "none", "tasks")} {
+		if name == "there" {
+			if err := os.WriteFile(list, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		launch, ran := touches(t)
+		launch.Cgroup = Cgroup{Threads: []string{list}}
+		exit := newTask(launch, newShim(nil)).execute()
+		if outside := len(exit.NotEnforced) > 0; exit.Code != 0 || !ran() || outside != (name == "gone") {
+			t.Errorf("%s: %+v", name, exit)
+		}
+	}
+}

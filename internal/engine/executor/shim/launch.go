@@ -29,7 +29,7 @@ type Launch struct {
 	// Stage is what the sandbox is made of, where User could not reach it.
 	Stage *stage.Stage `json:"stage,omitempty"`
 	// Net, if it is set, gives the command a network namespace without any
-	// network. Those of the same Net may have the same one, one after the other.
+	// network.
 	Net string `json:"net,omitempty"`
 
 	Cgroup Cgroup `json:"cgroup"`

@@ -42,7 +42,6 @@ const (
 // shim is the one that serves a folder.
 type shim struct {
 	commands commands
-	threads  threads
 
 	mu       sync.Mutex
 	journal  *journal

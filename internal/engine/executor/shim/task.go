@@ -68,9 +68,7 @@ func (t *task) neverStarted(why error) Exit {
 
 // execute runs the command to its end and collects what it made.
 func (t *task) execute() Exit {
-	on := t.shim.threads.take(t.launch)
-	on.do(func() { t.run(on) })
-	t.shim.threads.putBack(on)
+	onThread(t.launch, t.run)
 	t.exit.LogBytes = t.log.out.Size()
 	if t.exit.StartFailed == "" && !t.evicted.Load() {
 		t.collect()
@@ -134,20 +132,19 @@ func (t *task) overtime(now time.Time) bool {
 
 var errStopped = errors.New("it was stopped")
 
-// run starts the command and returns when nothing of it is left.
-func (t *task) run(on *thread) {
+// run starts the command on this thread, and returns when nothing of it is left.
+func (t *task) run(joined bool) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		*t.whyStopped(), t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
 		return
 	}
-	c, err := t.follow(on)
+	c, err := t.follow(joined)
 	if err != nil {
 		t.neverStarted(err)
 		return
 	}
 	defer c.close()
-	on.leave(t.launch)
 	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))
@@ -156,9 +153,9 @@ func (t *task) run(on *thread) {
 
 // follow starts the command and returns when it has ended, and nothing of it is
 // left.
-func (t *task) follow(on *thread) (*command, error) {
+func (t *task) follow(joined bool) (*command, error) {
 	t.meter = newMeter(t.folder, t.launch)
-	c, err := t.begin(on)
+	c, err := t.begin(joined)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +172,10 @@ func (t *task) follow(on *thread) (*command, error) {
 }
 
 // begin starts the command.
-func (t *task) begin(on *thread) (*command, error) {
-	c := newCommand(&t.shim.commands, on)
-	err := on.enter(t.launch)
+func (t *task) begin(joined bool) (*command, error) {
+	c := newCommand(&t.shim.commands)
+	c.outsideGroup = !joined
+	err := t.launch.enter()
 	if err == nil {
 		err = c.begin(t.launch, t.log)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,20 +15,12 @@ import (
 // together what a command may see. Only root can; bubblewrap, which is a plain
 // user by then, would take several times as long.
 type Stage struct {
-	Folder string `json:"folder"` // something is mounted over it
-	// Base is there for every command alike. The thread that has made it keeps
-	// it for the next one.
-	Base    []Part `json:"base,omitempty"`
-	Version string `json:"version,omitempty"` // tells it from what has the same names
-	Own     []Part `json:"own,omitempty"`     // of this attempt
+	Folder string `json:"folder"`         // something is mounted over it
+	Base   []Part `json:"base,omitempty"` // is there for every command alike
+	Own    []Part `json:"own,omitempty"`  // of this attempt
 	// IsRoot says that bubblewrap shows the folder as it is, as the root of the
 	// sandbox; else it picks what it needs.
 	IsRoot bool `json:"sealed,omitempty"`
-}
-
-// Same reports whether one can be used in place of another.
-func (s Stage) Same(other Stage) bool {
-	return s.Folder == other.Folder && s.IsRoot == other.IsRoot && s.Version == other.Version && slices.Equal(s.Base, other.Base)
 }
 
 // Part is something in a stage.
@@ -57,8 +48,7 @@ func HasMountSetattr() bool {
 	return unix.MountSetattr(-1, "", 0, &unix.MountAttr{}) != unix.ENOSYS // Linux 5.12
 }
 
-// Make builds the part that is there for every command, in a new mount
-// namespace of this thread.
+// Make puts it together in a new mount namespace of this thread.
 func (s Stage) Make() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
@@ -75,27 +65,16 @@ func (s Stage) Make() error {
 		}
 	}
 	if s.IsRoot {
-		return restrictMount(s.Folder, 0, unix.MOUNT_ATTR_RDONLY)
+		if err := restrictMount(s.Folder, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return err
+		}
 	}
-	return nil
-}
-
-// MountOwn adds what is one attempt's own, and UnmountOwn removes it again.
-func (s Stage) MountOwn() error {
 	for _, p := range s.Own {
 		if err := s.add(p); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// UnmountOwn is the opposite of MountOwn.
-func (s Stage) UnmountOwn() (err error) {
-	for _, p := range s.Own {
-		err = errors.Join(err, unix.Unmount(filepath.Join(s.Folder, p.Name), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
-	}
-	return err
 }
 
 // restrictions is what a mount of the part must not allow.
