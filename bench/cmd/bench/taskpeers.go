@@ -19,17 +19,27 @@ import (
 // taskPeers carry out tasks, two at a time.
 var taskPeers = []peer{
 	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "none") }},
-	{name: "make", command: program("make"), taskRunner: makeRunner},
+	{name: "make", command: program("make"), taskRunner: makeRunner("")},
 	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 	{name: "dagu", command: program("dagu"), taskRunner: daguRunner},
 	{name: "bare", command: program("taskbare"), taskRunner: bareRunner},
 }
 
-// sandboxPeers do the same; ours as it runs by default, each task in a sandbox.
+// sandboxPeers do the same; ours as it runs by default, each task in a sandbox, and
+// bwrap is make with each command in bubblewrap alone.
 var sandboxPeers = []peer{
 	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "bwrap") }},
-	{name: "make", command: program("make"), taskRunner: makeRunner},
+	{name: "make", command: program("make"), taskRunner: makeRunner("")},
+	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox)},
+	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 }
+
+// bareSandbox begins a command in a sandbox like that of our tasks, which
+// internal/engine/executor/local has in view.go.
+const bareSandbox = "bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net --uid 1000 --gid 1000 --hostname bench " +
+	"--die-with-parent --new-session --cap-drop ALL --as-pid-1 --clearenv --setenv PATH /usr/bin:/bin --disable-userns " +
+	"--ro-bind /usr /usr --ro-bind-try /bin /bin --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /etc /etc --dir /home --dir /var --symlink /tmp /var/tmp " +
+	"--proc /proc --dev /dev --size 1073741824 --tmpfs /dev/shm --size 16777216 --tmpfs /run --remount-ro /dev --tmpfs /tmp --bind . /work --remount-ro / --chdir /work -- "
 
 func program(name string) func(addr, dir string) []string {
 	return func(string, string) []string { return []string{name} }
@@ -62,10 +72,20 @@ func commandRunner(most int, prepare func(kind string, n int, dir string) error,
 	}
 }
 
-func makeRunner(s settings, _ peer) (taskRunner, error) {
+// makeRunner is make, with what begins each command.
+func makeRunner(before string) func(settings, peer) (taskRunner, error) {
+	return func(s settings, _ peer) (taskRunner, error) { return makeWith(s, before) }
+}
+
+func makeWith(s settings, before string) (taskRunner, error) {
 	return commandRunner(0, func(kind string, n int, dir string) error {
 		var b strings.Builder
-		rule := func(target, needs, recipe string) { fmt.Fprintf(&b, "%s: %s\n\t@%s\n", target, needs, recipe) }
+		rule := func(target, needs, recipe string) {
+			if before != "" && recipe != "true" {
+				recipe = "sh -c '" + recipe + "'"
+			}
+			fmt.Fprintf(&b, "%s: %s\n\t@%s%s\n", target, needs, before, recipe)
+		}
 		var all []string
 		for i := range n {
 			switch kind {

@@ -32,8 +32,9 @@ var taskGoals = []goal{
 var sandboxRows = taskRows[:6]
 
 var sandboxGoals = []goal{
-	{"independent", "ms", "make", false, 8, "independent tasks, each in a sandbox: time at most 8 × make"},
-	{"chain", "ms", "make", false, 10, "a chain, each task in a sandbox: time at most 10 × make"},
+	{"independent", "ms", "bwrap", false, 3, "independent tasks, each in a sandbox: time at most 3 × bare bubblewrap"},
+	{"independent", "cpu_ms", "bwrap", false, 3, "independent tasks, each in a sandbox: CPU at most 3 × bare bubblewrap"},
+	{"independent", "ms", "snakemake", false, 1.0 / 4, "independent tasks, each in a sandbox: time at most 1/4 of snakemake"},
 }
 
 // taskCase is a shape of work.
