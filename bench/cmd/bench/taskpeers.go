@@ -39,7 +39,7 @@ var sandboxPeers = []peer{
 const bareSandbox = "bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net --uid 1000 --gid 1000 --hostname bench " +
 	"--die-with-parent --new-session --cap-drop ALL --as-pid-1 --clearenv --setenv PATH /usr/bin:/bin --disable-userns " +
 	"--ro-bind /usr /usr --ro-bind-try /bin /bin --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /etc /etc --dir /home --dir /var --symlink /tmp /var/tmp " +
-	"--proc /proc --dev /dev --size 1073741824 --tmpfs /dev/shm --size 16777216 --tmpfs /run --remount-ro /dev --tmpfs /tmp --bind . /work --remount-ro / --chdir /work -- "
+	"--proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --size 1073741824 --tmpfs /dev/shm --size 16777216 --tmpfs /run --remount-ro /dev --tmpfs /tmp --bind . /work --remount-ro / --chdir /work -- "
 
 func program(name string) func(addr, dir string) []string {
 	return func(string, string) []string { return []string{name} }

@@ -16,7 +16,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
-	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // box is what stands around a command.
@@ -25,13 +24,10 @@ type box struct {
 	program            string // bubblewrap
 	etc                string // what is shown as /etc
 	stage              string // where the shim of a root server binds what the task may see; empty for a plain user
-	rootByShim         bool   // the shim can put the whole root together there
 	firstUID           uint32
 	noNestedNamespaces bool // the sandbox can forbid namespaces inside
 	shim               shim.Program
 	filter             []byte
-
-	programs, usual []stage.Part // of a root that the shim puts together
 }
 
 const (
@@ -70,9 +66,6 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(folder))
 	b.firstUID = firstUser + sum.Sum32()%50_000*userBlock
-	if b.rootByShim = !c.NoStage && stage.HasMountSetattr(); b.rootByShim {
-		b.programs, b.usual = hostPrograms(b.etc), usualParts()
-	}
 	b.stage, err = findStage(folder)
 	return b, err
 }

@@ -137,7 +137,6 @@ func TestTaskInheritsLimitsOfFilesAndMemory(t *testing.T) {
 	}{
 		"in a sandbox with groups":    {local.Config{}, "unlimited"},
 		"in a sandbox without groups": {local.Config{NoGroup: true}, strconv.Itoa(264 * mb)},
-		"by bubblewrap alone":         {local.Config{NoGroup: true, NoStage: true}, strconv.Itoa(264 * mb)},
 		"without a sandbox":           {local.Config{NoGroup: true, Sandbox: local.None}, strconv.Itoa(264 * mb)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,6 @@ type Config struct {
 	Program string // bubblewrap, or empty for the one on the PATH
 	Shim    string // a small shim, or empty for the embedded one, else this program itself
 	NoGroup bool   // leaves control groups alone
-	NoStage bool   // has bubblewrap put the root together, as it must for a plain user and on kernels before 5.12
 
 	// What the machine has for attempts; 0 means all of it.
 	VCPU        float64

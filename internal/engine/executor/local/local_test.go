@@ -116,12 +116,6 @@ func boxed(t testing.TB, folder string) drivertest.Subject {
 	return s
 }
 
-func unstaged(t testing.TB, folder string) drivertest.Subject {
-	s := subject(t, local.Config{Folder: folder, VCPU: 200, NoStage: true})
-	needSandbox(t, s)
-	return s
-}
-
 func bare(t testing.TB, folder string) drivertest.Subject {
 	t.Helper()
 	return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200})

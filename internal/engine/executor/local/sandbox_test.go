@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
@@ -28,26 +29,9 @@ func probe(t *testing.T, b *drivertest.Fixture, s executor.Spec) string {
 	return b.Log(t, h, 0)
 }
 
-// ways are those in which the root of a sandbox is put together; in a short test the
-// usual one.
-func ways() map[string]drivertest.Maker {
-	if testing.Short() {
-		return map[string]drivertest.Maker{"by the shim": boxed}
-	}
-	return map[string]drivertest.Maker{"by the shim": boxed, "by bubblewrap": unstaged}
-}
-
 func TestATaskCannotLeaveItsSandbox(t *testing.T) {
 	t.Parallel()
-	for name, maker := range ways() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tryToLeave(t, drivertest.NewFixture(t, maker))
-		})
-	}
-}
-
-func tryToLeave(t *testing.T, b *drivertest.Fixture) {
+	b := drivertest.NewFixture(t, boxed)
 	other := b.Spec(t, "true")
 	if err := os.WriteFile(filepath.Join(other.Work(), "secret"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -87,15 +71,7 @@ func tryToLeave(t *testing.T, b *drivertest.Fixture) {
 
 func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	for name, maker := range ways() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			lookAround(t, drivertest.NewFixture(t, maker))
-		})
-	}
-}
-
-func lookAround(t *testing.T, b *drivertest.Fixture) {
+	b := drivertest.NewFixture(t, boxed)
 	for name, tt := range map[string]struct{ command, want string }{
 		"its folder is empty":         {"pwd; ls -A", "/work\n"},
 		"nothing listens":             {"find / -path /usr -prune -o -path /proc -prune -o -type s -print", ""},
@@ -131,16 +107,11 @@ func mountsThatAre(expression string) string {
 // Scripts write to these names, and a user of its own must be able to open them.
 func TestATaskOpensItsStreamsByName(t *testing.T) {
 	t.Parallel()
-	for name, maker := range ways() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := drivertest.NewFixture(t, maker)
-			got := strings.Fields(probe(t, b, b.Spec(t, "echo out > /dev/stdout; echo errors > /dev/stderr; echo more > /proc/self/fd/2")))
-			slices.Sort(got) // streams are read beside one another
-			if !slices.Equal(got, []string{"errors", "more", "out"}) {
-				t.Errorf("%q", got)
-			}
-		})
+	b := drivertest.NewFixture(t, boxed)
+	got := strings.Fields(probe(t, b, b.Spec(t, "echo out > /dev/stdout; echo errors > /dev/stderr; echo more > /proc/self/fd/2")))
+	slices.Sort(got) // streams are read beside one another
+	if !slices.Equal(got, []string{"errors", "more", "out"}) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -367,5 +338,75 @@ func TestATaskOfARootServerHasAUserOfItsOwn(t *testing.T) {
 	}
 	if one, other := owner(first), owner(second); one < 1_900_000_000 || other < 1_900_000_000 || one == other {
 		t.Errorf("the users are %d and %d", one, other)
+	}
+}
+
+func TestAPathMayBeginInTheWorkingFolder(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, boxed)
+	s := b.Spec(t, "ignored")
+	s.Interpreter, s.Env = "own", map[string]string{"PATH": "bin:/usr/bin:/bin"}
+	if err := os.Mkdir(filepath.Join(s.Work(), "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(s.Work(), "bin", "own"), "#!/bin/sh\necho found\n", 0o755)
+	if got := probe(t, b, s); got != "found\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// Values of a path decide whether the host's program is the one of the sandbox.
+func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, boxed)
+	dir := t.TempDir()
+	text, err := os.ReadFile("/usr/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(dir, "hidden"), string(text), 0o755)
+	place(t, filepath.Join(dir, "true"), string(text), 0o755)
+	s := b.Spec(t, "hidden")
+	s.Env = map[string]string{"PATH": dir + ":/usr/bin"}
+	if seen := b.Do(t, s); seen.Exit == nil || seen.Exit.Code != 127 || seen.Reason != executor.ExitedNonZero {
+		t.Errorf("a program of the host: %+v", seen)
+	}
+	s = b.Spec(t, "true")
+	s.Env = map[string]string{"PATH": dir + ":/usr/bin"}
+	if seen := b.Do(t, s); seen.Reason != executor.ExitedZero {
+		t.Errorf("a program that both have: %+v", seen)
+	}
+}
+
+// An image that nobody used goes, and may come again in the same place.
+func TestAnImageThatCameAgainIsSeenAsItIs(t *testing.T) {
+	t.Parallel()
+	b := newRunBench(t)
+	root, again := smallRoot(t), smallRoot(t)
+	place(t, filepath.Join(again, "etc", "issue"), "again\n", 0o644)
+	see := func(run ids.Run) string {
+		t.Helper()
+		b.run = run
+		s := b.next(t, "read x < /etc/issue; echo $x")
+		s.Interpreter, s.Root = "sh", root
+		return probe(t, b.Fixture, s)
+	}
+	run := ids.NewRun()
+	if got := see(run); got != "small\n" {
+		t.Fatalf("the image says %q", got)
+	}
+	if err := os.Rename(root, root+"-old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(root + "-old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(again, root); err != nil {
+		t.Fatal(err)
+	}
+	for name, run := range map[string]ids.Run{"the same run": run, "another run": ids.NewRun()} {
+		if got := see(run); got != "again\n" {
+			t.Errorf("in %s it says %q", name, got)
+		}
 	}
 }

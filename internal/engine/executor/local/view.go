@@ -32,7 +32,7 @@ func (v view) show(from, name string) string {
 	if v.box.stage == "" {
 		return from
 	}
-	v.launch.Stage.Own = append(v.launch.Stage.Own, stage.Part{Kind: stage.Bound, From: from, Name: name})
+	v.launch.Stage.Parts = append(v.launch.Stage.Parts, stage.Part{Name: name, From: from})
 	return filepath.Join(v.box.stage, name)
 }
 
@@ -48,16 +48,15 @@ func (v view) options(devices []int) []string {
 		args = append(args, "--disable-userns")
 	}
 	if v.box.stage != "" {
-		v.launch.Stage = &stage.Stage{Folder: v.box.stage, IsRoot: v.box.rootByShim}
-	}
-	if v.box.rootByShim {
-		return append(args, v.staged(devices)...)
+		v.launch.Stage = &stage.Stage{Folder: v.box.stage}
 	}
 	if !v.spec.Network {
 		args = append(args, "--unshare-net")
 	}
 	args = append(args, v.root()...)
-	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	// For bubblewrap to mount terminals, the task's user is root of a user namespace,
+	// and so might change settings of the kernel for its own namespaces.
+	args = append(args, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
 	args = append(args, v.fresh()...)
 	args = append(args, v.devices(devices)...)
 	args = append(args, v.folders()...)

@@ -27,15 +27,11 @@ type Launch struct {
 	// User is the plain uid and gid that the shim drops to, if it is not 0.
 	User uint32 `json:"user,omitempty"`
 	// Stage is what the sandbox is made of, where User could not reach it.
-	Stage *stage.Stage `json:"stage,omitempty"`
-	// Net, if it is set, gives the command a network namespace without any
-	// network.
-	Net string `json:"net,omitempty"`
-
-	Cgroup Cgroup `json:"cgroup"`
-	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
-	Disk   int64  `json:"disk,omitempty"`   // bytes in its folders
-	Log    int64  `json:"log,omitempty"`    // bytes kept of the log
+	Stage  *stage.Stage `json:"stage,omitempty"`
+	Cgroup Cgroup       `json:"cgroup"`
+	Memory int64        `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
+	Disk   int64        `json:"disk,omitempty"`   // bytes in its folders
+	Log    int64        `json:"log,omitempty"`    // bytes kept of the log
 
 	// Secrets are values of the command's environment that nobody may read in
 	// its log, nor in its record. They are in the shim's memory alone.
@@ -83,8 +79,10 @@ const (
 
 // Version changes with what a Launch means. It is what the shim answers, as its
 // status, when it is asked for VersionFlag, and says when a server comes: a
-// server does not hand its tasks to a shim of another version.
+// server hands its tasks to no shim that is newer, or older than oldestCurrent,
+// which is the first that understands every Launch of this build.
 const (
-	Version     = 109
-	VersionFlag = "-version"
+	Version       = 110
+	oldestCurrent = 109
+	VersionFlag   = "-version"
 )

@@ -84,7 +84,7 @@ func dial(ctx context.Context, folder string) (*Link, []Record, error) {
 			records = append(records, *r.Record)
 		}
 		if r.Ready {
-			l.current = r.Version == Version
+			l.current = isCurrent(r.Version)
 			return l, records, nil
 		}
 	}
@@ -173,6 +173,8 @@ func (l *Link) Send(o Order) error {
 
 // Next waits for the next report. An error is the end of the link.
 func (l *Link) Next() (r Report, err error) { return r, l.reports.Decode(&r) }
+
+func isCurrent(version int) bool { return oldestCurrent <= version && version <= Version }
 
 // Current reports whether the shim is of this build's kind. Another one can be
 // ordered to stop and to release, but not to start.

@@ -184,8 +184,6 @@ func (s *shim) handle(o Order) {
 		}
 	case o.Release != "":
 		s.release(o.Release)
-	case o.Prepare != nil: // by an earlier server, which goes on without
-		s.report(Report{Gone: o.Prepare.ID})
 	case o.Freeze:
 		s.freeze()
 	case o.Thaw:

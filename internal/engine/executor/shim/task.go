@@ -175,7 +175,10 @@ func (t *task) follow(joined bool) (*command, error) {
 func (t *task) begin(joined bool) (*command, error) {
 	c := newCommand(&t.shim.commands)
 	c.outsideGroup = !joined
-	err := t.launch.enter()
+	var err error
+	if t.launch.Stage != nil {
+		err = t.launch.Stage.Make()
+	}
 	if err == nil {
 		err = c.begin(t.launch, t.log)
 	}

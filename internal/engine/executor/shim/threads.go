@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
-	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // onThread does something on a thread for one launch, which is in its groups of
@@ -33,17 +32,4 @@ func joinGroups(lists []string) bool {
 		joined = rawfile.Write(list, 0, tid) == nil && joined
 	}
 	return joined
-}
-
-// enter makes this thread what the command of a launch is to inherit.
-func (l Launch) enter() error {
-	if l.Net != "" {
-		if err := stage.LeaveNetwork(); err != nil {
-			return err
-		}
-	}
-	if l.Stage == nil {
-		return nil
-	}
-	return l.Stage.Make()
 }

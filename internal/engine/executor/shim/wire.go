@@ -15,9 +15,6 @@ type Order struct {
 	// Freeze halts all commands until Thaw. A report with Frozen answers it.
 	Freeze bool `json:"freeze,omitempty"`
 	Thaw   bool `json:"thaw,omitempty"`
-	// Prepare is what earlier servers order, for a sandbox before its task. It is
-	// answered by Gone.
-	Prepare *Launch `json:"prepare,omitempty"`
 }
 
 // Stop ends an attempt: TERM to its whole tree, KILL after the grace. A later
@@ -37,8 +34,6 @@ type Report struct {
 	Sample *Sample `json:"sample,omitempty"`
 	// Released names an attempt of which nothing is left.
 	Released string `json:"released,omitempty"`
-	// Gone names a sandbox that was to be prepared, and is not.
-	Gone string `json:"gone,omitempty"`
 	// Frozen says that no command runs any more.
 	Frozen *Frozen `json:"frozen,omitempty"`
 	// Ready says that a server which has just come knows everything now, and

@@ -14,8 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
-	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // relayed has this program relay, in a network of its own, where the address is free.
@@ -37,6 +38,25 @@ func TestMain(m *testing.M) {
 	os.Exit(relay.Run(socket, os.Args[1:]))
 }
 
+// leaveNetwork puts this thread into a network namespace that has nothing but a
+// loopback.
+func leaveNetwork() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	loopback, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	loopback.SetUint16(unix.IFF_UP)
+	return os.NewSyscallError("ioctl", unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback))
+}
+
 // inRelay runs a command with the socket in reach, and returns what it printed and its
 // status.
 func inRelay(t *testing.T, socket string, env []string, argv ...string) (string, int) {
@@ -52,7 +72,7 @@ func inRelay(t *testing.T, socket string, env []string, argv ...string) (string,
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the thread ends with its network
-		if err := stage.LeaveNetwork(); err != nil {
+		if err := leaveNetwork(); err != nil {
 			started <- err
 			return
 		}
