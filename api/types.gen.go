@@ -1127,7 +1127,7 @@ type CheckoutSession struct {
 
 // ClientRegistration What a program says of itself. Other fields of RFC 7591 are ignored.
 type ClientRegistration struct {
-	// ClientName What people read when it asks for access.
+	// ClientName The name shown to people when it asks for access.
 	ClientName *string `json:"client_name,omitempty"`
 
 	// RedirectUris Where answers go: `https://…`, `http://` with a loopback address, or a scheme of its own with a dot.
@@ -1439,7 +1439,7 @@ type CreatedWebhook struct {
 	Enabled        bool     `json:"enabled"`
 	Events         []string `json:"events"`
 
-	// Format Who reads the messages.
+	// Format The format of the messages.
 	Format WebhookFormat `json:"format"`
 	ID     string        `json:"id"`
 	Paused *WebhookPause `json:"paused"`
@@ -1609,18 +1609,18 @@ type Edit struct {
 	Value any `json:"value"`
 }
 
-// Email An e-mail address; case is ignored.
+// Email An email address; case is ignored.
 type Email = string
 
 // EmailVerification defines model for EmailVerification.
 type EmailVerification struct {
-	// Token The token from the mail. Leave it out to be sent another mail.
+	// Token The token from the email. Leave it out to be sent another email.
 	Token *string `json:"token,omitempty"`
 }
 
 // EmailVerified defines model for EmailVerified.
 type EmailVerified struct {
-	// Sent Whether a mail is on its way.
+	// Sent Whether an email is on its way.
 	Sent bool `json:"sent"`
 
 	// Verified Whether the address is verified now.
@@ -1763,7 +1763,7 @@ type ExportedRun struct {
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
 
-	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	// Kind `reported`: another engine runs it and it is watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
 	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
@@ -1847,7 +1847,7 @@ type Features struct {
 	// Gpu A run can have a GPU.
 	Gpu bool `json:"gpu"`
 
-	// Mail Mail is sent; without it, letters are files that only the operator sees.
+	// Mail Email is sent; without it, emails are files that only the operator sees.
 	Mail bool `json:"mail"`
 }
 
@@ -2197,7 +2197,7 @@ type Me struct {
 	// Email Empty for a service account, which has none.
 	Email string `json:"email"`
 
-	// EmailVerified Whether the address is known to be theirs; until then they send no mail.
+	// EmailVerified Whether the address is known to be theirs; until then they send no email.
 	EmailVerified bool   `json:"emailVerified"`
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -2283,7 +2283,7 @@ type NewBudget struct {
 	// Limit Credits in a calendar month in UTC.
 	Limit float64 `json:"limit"`
 
-	// Month The only month it is for, where it takes the place of one for every month. None is every month.
+	// Month One month only; replaces the monthly budget in this month. Without it the budget is for every month.
 	Month *string     `json:"month,omitempty"`
 	Scope BudgetScope `json:"scope"`
 
@@ -2356,7 +2356,7 @@ type NewGit struct {
 
 // NewInvitation defines model for NewInvitation.
 type NewInvitation struct {
-	// Email An e-mail address; case is ignored.
+	// Email An email address; case is ignored.
 	Email Email `json:"email"`
 
 	// Role A member's role in a team.
@@ -2449,7 +2449,7 @@ type NewTeam struct {
 
 // NewTeamInvitation defines model for NewTeamInvitation.
 type NewTeamInvitation struct {
-	// Email An e-mail address; case is ignored.
+	// Email An email address; case is ignored.
 	Email Email                 `json:"email"`
 	Role  NewTeamInvitationRole `json:"role"`
 }
@@ -2493,7 +2493,7 @@ type NewWebhook struct {
 	// Events Which it is told of; none: all.
 	Events *[]string `json:"events,omitempty"`
 
-	// Format Who reads the messages.
+	// Format The format of the messages.
 	Format *WebhookFormat `json:"format,omitempty"`
 
 	// Template JSON in whose strings words such as `{{title}}` stand for values; only with a format other than `standard`, and needed for `custom`.
@@ -2818,7 +2818,7 @@ type OperatorVersion struct {
 	Go       string `json:"go"`
 	License  string `json:"license"`
 
-	// Mail How mail goes out.
+	// Mail How email is delivered.
 	Mail string `json:"mail"`
 
 	// Objects Where files are kept.
@@ -3333,7 +3333,7 @@ type ReportedTexts struct {
 
 // ResetRequest defines model for ResetRequest.
 type ResetRequest struct {
-	// Email An e-mail address; case is ignored.
+	// Email An email address; case is ignored.
 	Email Email `json:"email"`
 }
 
@@ -3534,7 +3534,7 @@ type Run struct {
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
 
-	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	// Kind `reported`: another engine runs it and it is watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
 	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
@@ -3812,7 +3812,7 @@ type RunRow struct {
 	FinishedAt *Time   `json:"finishedAt"`
 	ID         string  `json:"id"`
 
-	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	// Kind `reported`: another engine runs it and it is watched here; null: it runs here.
 	Kind *string `json:"kind"`
 
 	// LastHeardAt When a reported one, or the pipeline of a step, was last heard of.
@@ -3926,7 +3926,7 @@ type SchedulePause struct {
 	Message string `json:"message"`
 }
 
-// Scope `report` reports runs that are carried out elsewhere and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+// Scope `report` reports runs of other engines and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
 type Scope string
 
 // SecondFactor defines model for SecondFactor.
@@ -4128,7 +4128,7 @@ type SharedResults struct {
 	// Parameters Values of the workflow's parameters by name.
 	Parameters Parameters `json:"parameters"`
 
-	// SharedBy The name of the person who created the link; null where that is an e-mail address.
+	// SharedBy The name of the person who created the link; null where that is an email address.
 	SharedBy  *string `json:"sharedBy"`
 	StartedAt *Time   `json:"startedAt"`
 
@@ -4152,14 +4152,14 @@ type SignIn struct {
 	// Code The second factor's code or a recovery code. Needed once the account has a second factor.
 	Code *string `json:"code,omitempty"`
 
-	// Email An e-mail address; case is ignored.
+	// Email An email address; case is ignored.
 	Email    Email  `json:"email"`
 	Password string `json:"password"`
 }
 
 // SignUp defines model for SignUp.
 type SignUp struct {
-	// Email An e-mail address; case is ignored.
+	// Email An email address; case is ignored.
 	Email Email `json:"email"`
 
 	// Invitation The token of a team invitation. Needed where sign-up is by invitation; the account then joins that team too.
@@ -4234,7 +4234,7 @@ type StartRun struct {
 	// Name What to call this run.
 	Name *string `json:"name,omitempty"`
 
-	// Note Why it is run, or what came of it.
+	// Note Why it was run, or what was found.
 	Note            *string          `json:"note,omitempty"`
 	OutputTo        *OutputTarget    `json:"outputTo,omitempty"`
 	Parameters      Parameters       `json:"parameters,omitempty"`
@@ -4441,7 +4441,7 @@ type TeamInvitation struct {
 	// Link A link to copy, which opens the invitation as the mailed one does. Shown when the invitation is made or sent again.
 	Link *string `json:"link,omitempty"`
 
-	// Mailed Whether a mail with a link was sent.
+	// Mailed Whether an email with a link was sent.
 	Mailed bool `json:"mailed"`
 
 	// Role A member's role in a team.
@@ -4459,7 +4459,7 @@ type TeamRetention struct {
 	EventsDays *int `json:"eventsDays"`
 	LogsDays   *int `json:"logsDays"`
 
-	// Most What the server allows; null is for ever.
+	// Most What the server allows; null is forever.
 	Most          Retention `json:"most"`
 	RevisionsDays *int      `json:"revisionsDays"`
 	RunsDays      *int      `json:"runsDays"`
@@ -4647,7 +4647,7 @@ type Webhook struct {
 	Enabled        bool     `json:"enabled"`
 	Events         []string `json:"events"`
 
-	// Format Who reads the messages.
+	// Format The format of the messages.
 	Format WebhookFormat `json:"format"`
 	ID     string        `json:"id"`
 	Paused *WebhookPause `json:"paused"`
@@ -4690,7 +4690,7 @@ type WebhookEdit struct {
 	Enabled *bool     `json:"enabled,omitempty"`
 	Events  *[]string `json:"events,omitempty"`
 
-	// Format Who reads the messages.
+	// Format The format of the messages.
 	Format *WebhookFormat `json:"format,omitempty"`
 
 	// Template Empty: as the format has it, which is also what another format begins with.
@@ -4698,12 +4698,12 @@ type WebhookEdit struct {
 	URL      *string `json:"url,omitempty"`
 }
 
-// WebhookFormat Who reads the messages.
+// WebhookFormat The format of the messages.
 type WebhookFormat string
 
 // WebhookPause Why nothing is sent for a while. Switching the webhook on, or a test that is answered, ends the pause.
 type WebhookPause struct {
-	// Code `webhook_slow`: the address did not answer in time, several times in a row.
+	// Code `webhook_slow`: the server did not respond in time, several times in a row.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Until   Time   `json:"until"`
@@ -4720,7 +4720,7 @@ type WebhookPreview struct {
 
 // WebhookPreviewRequest defines model for WebhookPreviewRequest.
 type WebhookPreviewRequest struct {
-	// Format Who reads the messages.
+	// Format The format of the messages.
 	Format   WebhookFormat `json:"format"`
 	Template *string       `json:"template,omitempty"`
 }

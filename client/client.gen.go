@@ -144,7 +144,7 @@ type ClientInterface interface {
 	// Corresponds with GET /api/ai/analyses (the `ListAnalyses` operationId).
 	ListAnalyses(ctx context.Context, params *ListAnalysesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AnalyzePaperWithBody Analyse a paper by DOI
+	// AnalyzePaperWithBody Analyze a paper by DOI
 	//
 	// Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 	//
@@ -153,7 +153,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/ai/analyze (the `AnalyzePaper` operationId).
 	AnalyzePaperWithBody(ctx context.Context, params *AnalyzePaperParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AnalyzePaper Analyse a paper by DOI
+	// AnalyzePaper Analyze a paper by DOI
 	//
 	// Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 	//
@@ -187,7 +187,7 @@ type ClientInterface interface {
 	// Corresponds with GET /api/ai/status (the `GetAnalysis` operationId).
 	GetAnalysis(ctx context.Context, params *GetAnalysisParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// UploadPaperWithBody Analyse an uploaded PDF
+	// UploadPaperWithBody Analyze an uploaded PDF
 	//
 	// Analyses a PDF of at most 20 MB, for papers without an open copy. It counts and answers as analysis by DOI. A `doi` only names the paper; the result stays within the team or visitor.
 	//
@@ -657,14 +657,14 @@ type ClientInterface interface {
 
 	// GetNotificationChoices What one wants to know of
 	//
-	// Gives for each topic whether the caller is told in the app and by mail.
+	// Gives for each topic whether the caller is notified in the app and by email.
 	//
 	// Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
 	GetNotificationChoices(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetNotificationChoicesWithBody Choose what one wants to know of
 	//
-	// Changes the topics that are named. An invitation is always a mail of its own.
+	// Changes the topics that are named. An invitation is always a separate email.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -673,7 +673,7 @@ type ClientInterface interface {
 
 	// SetNotificationChoices Choose what one wants to know of
 	//
-	// Changes the topics that are named. An invitation is always a mail of its own.
+	// Changes the topics that are named. An invitation is always a separate email.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -793,7 +793,7 @@ type ClientInterface interface {
 
 	// ListNotifications Read the inbox
 	//
-	// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+	// Lists the caller's notifications in this team, newest first, and how many are unread. Invitations are in the inbox of every team.
 	//
 	// Corresponds with GET /api/notifications (the `ListNotifications` operationId).
 	ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -823,9 +823,9 @@ type ClientInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListChores List the chores
+	// ListChores List background jobs
 	//
-	// Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+	// Gives when each background job of the installation last succeeded and failed. The server's log says why a job failed.
 	//
 	// Corresponds with GET /api/operator/chores (the `ListChores` operationId).
 	ListChores(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -844,9 +844,9 @@ type ClientInterface interface {
 	// Corresponds with GET /api/operator/errors (the `ListErrors` operationId).
 	ListErrors(ctx context.Context, params *ListErrorsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SendTestMail Send a test mail
+	// SendTestMail Send a test email
 	//
-	// Sends a mail to the operator who asks.
+	// Sends an email to the operator who asks.
 	//
 	// Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
 	SendTestMail(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -910,7 +910,7 @@ type ClientInterface interface {
 
 	// SuspendTeamWithBody Suspend a team
 	//
-	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -919,7 +919,7 @@ type ClientInterface interface {
 
 	// SuspendTeam Suspend a team
 	//
-	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -958,7 +958,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
 	DrainWorker(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ReportRunWithBody Report a run that is carried out elsewhere
+	// ReportRunWithBody Report a run of another engine
 	//
 	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 	//
@@ -967,7 +967,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
 	ReportRunWithBody(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ReportRun Report a run that is carried out elsewhere
+	// ReportRun Report a run of another engine
 	//
 	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 	//
@@ -1408,7 +1408,7 @@ type ClientInterface interface {
 
 	// InviteMemberWithBody Invite somebody to the team
 	//
-	// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+	// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1417,7 +1417,7 @@ type ClientInterface interface {
 
 	// InviteMember Invite somebody to the team
 	//
-	// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+	// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1426,7 +1426,7 @@ type ClientInterface interface {
 
 	// GetRetention How long the team keeps things
 	//
-	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: forever).
 	//
 	// Corresponds with GET /api/team/retention (the `GetRetention` operationId).
 	GetRetention(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1451,14 +1451,14 @@ type ClientInterface interface {
 
 	// ListWebhooks List the team's webhooks
 	//
-	// Gives the addresses that are told of the team's events, newest first.
+	// Lists the team's webhooks, newest first.
 	//
 	// Corresponds with GET /api/webhooks (the `ListWebhooks` operationId).
 	ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateWebhookWithBody Make a webhook
 	//
-	// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+	// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1467,7 +1467,7 @@ type ClientInterface interface {
 
 	// CreateWebhook Make a webhook
 	//
-	// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+	// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1849,7 +1849,7 @@ type ClientInterface interface {
 
 	// AcceptInvitation Accept an invitation
 	//
-	// Joins the team. The e-mail address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
+	// Joins the team. The email address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
 	//
 	// Corresponds with POST /auth/invitations/{token}/accept (the `AcceptInvitation` operationId).
 	AcceptInvitation(ctx context.Context, token string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1881,7 +1881,7 @@ type ClientInterface interface {
 
 	// RequestResetWithBody Ask for a password reset
 	//
-	// Sends a mail with a link where the address has an account. The answer is the same either way.
+	// Sends an email with a link if the address has an account. The answer is the same either way.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1890,25 +1890,25 @@ type ClientInterface interface {
 
 	// RequestReset Ask for a password reset
 	//
-	// Sends a mail with a link where the address has an account. The answer is the same either way.
+	// Sends an email with a link if the address has an account. The answer is the same either way.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /auth/reset (the `RequestReset` operationId).
 	RequestReset(ctx context.Context, body RequestResetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ResetPasswordWithBody Set a password by mail
+	// ResetPasswordWithBody Set a password by email
 	//
-	// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+	// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /auth/reset/{token} (the `ResetPassword` operationId).
 	ResetPasswordWithBody(ctx context.Context, token string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ResetPassword Set a password by mail
+	// ResetPassword Set a password by email
 	//
-	// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+	// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1974,7 +1974,7 @@ type ClientInterface interface {
 
 	// SignUpWithBody Sign up
 	//
-	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1983,7 +1983,7 @@ type ClientInterface interface {
 
 	// SignUp Sign up
 	//
-	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2042,7 +2042,7 @@ type ClientInterface interface {
 
 	// CreateInvitationWithBody Invite somebody in any role
 	//
-	// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+	// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2051,7 +2051,7 @@ type ClientInterface interface {
 
 	// CreateInvitation Invite somebody in any role
 	//
-	// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+	// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2067,7 +2067,7 @@ type ClientInterface interface {
 
 	// ResendInvitation Send an invitation again
 	//
-	// Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
+	// Sends the email again with a fresh link and expiry; earlier links stop working. Who has not verified their own email address sends none: 403 `email_unverified`.
 	//
 	// Corresponds with POST /auth/teams/{id}/invitations/{invId}/resend (the `ResendInvitation` operationId).
 	ResendInvitation(ctx context.Context, id TeamIDPath, invID string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2118,18 +2118,18 @@ type ClientInterface interface {
 	// Corresponds with POST /auth/token (the `CreateSessionToken` operationId).
 	CreateSessionToken(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// VerifyEmailWithBody Verify an e-mail address
+	// VerifyEmailWithBody Verify an email address
 	//
-	// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+	// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /auth/verify (the `VerifyEmail` operationId).
 	VerifyEmailWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// VerifyEmail Verify an e-mail address
+	// VerifyEmail Verify an email address
 	//
-	// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+	// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2350,7 +2350,7 @@ func (c *Client) ListAnalyses(ctx context.Context, params *ListAnalysesParams, r
 	return c.Client.Do(req)
 }
 
-// AnalyzePaperWithBody Analyse a paper by DOI
+// AnalyzePaperWithBody Analyze a paper by DOI
 //
 // Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 //
@@ -2369,7 +2369,7 @@ func (c *Client) AnalyzePaperWithBody(ctx context.Context, params *AnalyzePaperP
 	return c.Client.Do(req)
 }
 
-// AnalyzePaper Analyse a paper by DOI
+// AnalyzePaper Analyze a paper by DOI
 //
 // Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 //
@@ -2443,7 +2443,7 @@ func (c *Client) GetAnalysis(ctx context.Context, params *GetAnalysisParams, req
 	return c.Client.Do(req)
 }
 
-// UploadPaperWithBody Analyse an uploaded PDF
+// UploadPaperWithBody Analyze an uploaded PDF
 //
 // Analyses a PDF of at most 20 MB, for papers without an open copy. It counts and answers as analysis by DOI. A `doi` only names the paper; the result stays within the team or visitor.
 //
@@ -3493,7 +3493,7 @@ func (c *Client) DeleteFilter(ctx context.Context, id string, params *DeleteFilt
 
 // GetNotificationChoices What one wants to know of
 //
-// Gives for each topic whether the caller is told in the app and by mail.
+// Gives for each topic whether the caller is notified in the app and by email.
 //
 // Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
 func (c *Client) GetNotificationChoices(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3510,7 +3510,7 @@ func (c *Client) GetNotificationChoices(ctx context.Context, params *GetNotifica
 
 // SetNotificationChoicesWithBody Choose what one wants to know of
 //
-// Changes the topics that are named. An invitation is always a mail of its own.
+// Changes the topics that are named. An invitation is always a separate email.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3529,7 +3529,7 @@ func (c *Client) SetNotificationChoicesWithBody(ctx context.Context, params *Set
 
 // SetNotificationChoices Choose what one wants to know of
 //
-// Changes the topics that are named. An invitation is always a mail of its own.
+// Changes the topics that are named. An invitation is always a separate email.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3789,7 +3789,7 @@ func (c *Client) NextflowWorkflow(ctx context.Context, id string, params *Nextfl
 
 // ListNotifications Read the inbox
 //
-// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+// Lists the caller's notifications in this team, newest first, and how many are unread. Invitations are in the inbox of every team.
 //
 // Corresponds with GET /api/notifications (the `ListNotifications` operationId).
 func (c *Client) ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3859,9 +3859,9 @@ func (c *Client) GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
-// ListChores List the chores
+// ListChores List background jobs
 //
-// Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+// Gives when each background job of the installation last succeeded and failed. The server's log says why a job failed.
 //
 // Corresponds with GET /api/operator/chores (the `ListChores` operationId).
 func (c *Client) ListChores(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3910,9 +3910,9 @@ func (c *Client) ListErrors(ctx context.Context, params *ListErrorsParams, reqEd
 	return c.Client.Do(req)
 }
 
-// SendTestMail Send a test mail
+// SendTestMail Send a test email
 //
-// Sends a mail to the operator who asks.
+// Sends an email to the operator who asks.
 //
 // Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
 func (c *Client) SendTestMail(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4056,7 +4056,7 @@ func (c *Client) SetTeamPlan(ctx context.Context, id string, body SetTeamPlanJSO
 
 // SuspendTeamWithBody Suspend a team
 //
-// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4075,7 +4075,7 @@ func (c *Client) SuspendTeamWithBody(ctx context.Context, id string, contentType
 
 // SuspendTeam Suspend a team
 //
-// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4164,7 +4164,7 @@ func (c *Client) DrainWorker(ctx context.Context, body DrainWorkerJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// ReportRunWithBody Report a run that is carried out elsewhere
+// ReportRunWithBody Report a run of another engine
 //
 // Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 //
@@ -4183,7 +4183,7 @@ func (c *Client) ReportRunWithBody(ctx context.Context, params *ReportRunParams,
 	return c.Client.Do(req)
 }
 
-// ReportRun Report a run that is carried out elsewhere
+// ReportRun Report a run of another engine
 //
 // Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 //
@@ -5174,7 +5174,7 @@ func (c *Client) GetSweepTable(ctx context.Context, id string, params *GetSweepT
 
 // InviteMemberWithBody Invite somebody to the team
 //
-// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5193,7 +5193,7 @@ func (c *Client) InviteMemberWithBody(ctx context.Context, params *InviteMemberP
 
 // InviteMember Invite somebody to the team
 //
-// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5212,7 +5212,7 @@ func (c *Client) InviteMember(ctx context.Context, params *InviteMemberParams, b
 
 // GetRetention How long the team keeps things
 //
-// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: forever).
 //
 // Corresponds with GET /api/team/retention (the `GetRetention` operationId).
 func (c *Client) GetRetention(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5267,7 +5267,7 @@ func (c *Client) SetRetention(ctx context.Context, params *SetRetentionParams, b
 
 // ListWebhooks List the team's webhooks
 //
-// Gives the addresses that are told of the team's events, newest first.
+// Lists the team's webhooks, newest first.
 //
 // Corresponds with GET /api/webhooks (the `ListWebhooks` operationId).
 func (c *Client) ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5284,7 +5284,7 @@ func (c *Client) ListWebhooks(ctx context.Context, params *ListWebhooksParams, r
 
 // CreateWebhookWithBody Make a webhook
 //
-// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5303,7 +5303,7 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, params *CreateWebhoo
 
 // CreateWebhook Make a webhook
 //
-// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6165,7 +6165,7 @@ func (c *Client) GetInvitation(ctx context.Context, token string, reqEditors ...
 
 // AcceptInvitation Accept an invitation
 //
-// Joins the team. The e-mail address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
+// Joins the team. The email address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
 //
 // Corresponds with POST /auth/invitations/{token}/accept (the `AcceptInvitation` operationId).
 func (c *Client) AcceptInvitation(ctx context.Context, token string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6237,7 +6237,7 @@ func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequ
 
 // RequestResetWithBody Ask for a password reset
 //
-// Sends a mail with a link where the address has an account. The answer is the same either way.
+// Sends an email with a link if the address has an account. The answer is the same either way.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6256,7 +6256,7 @@ func (c *Client) RequestResetWithBody(ctx context.Context, contentType string, b
 
 // RequestReset Ask for a password reset
 //
-// Sends a mail with a link where the address has an account. The answer is the same either way.
+// Sends an email with a link if the address has an account. The answer is the same either way.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6273,9 +6273,9 @@ func (c *Client) RequestReset(ctx context.Context, body RequestResetJSONRequestB
 	return c.Client.Do(req)
 }
 
-// ResetPasswordWithBody Set a password by mail
+// ResetPasswordWithBody Set a password by email
 //
-// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6292,9 +6292,9 @@ func (c *Client) ResetPasswordWithBody(ctx context.Context, token string, conten
 	return c.Client.Do(req)
 }
 
-// ResetPassword Set a password by mail
+// ResetPassword Set a password by email
 //
-// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6440,7 +6440,7 @@ func (c *Client) SignOut(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // SignUpWithBody Sign up
 //
-// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6459,7 +6459,7 @@ func (c *Client) SignUpWithBody(ctx context.Context, contentType string, body io
 
 // SignUp Sign up
 //
-// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6588,7 +6588,7 @@ func (c *Client) ActivateTeam(ctx context.Context, id TeamIDPath, reqEditors ...
 
 // CreateInvitationWithBody Invite somebody in any role
 //
-// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6607,7 +6607,7 @@ func (c *Client) CreateInvitationWithBody(ctx context.Context, id TeamIDPath, co
 
 // CreateInvitation Invite somebody in any role
 //
-// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6643,7 +6643,7 @@ func (c *Client) RevokeInvitation(ctx context.Context, id TeamIDPath, invID stri
 
 // ResendInvitation Send an invitation again
 //
-// Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
+// Sends the email again with a fresh link and expiry; earlier links stop working. Who has not verified their own email address sends none: 403 `email_unverified`.
 //
 // Corresponds with POST /auth/teams/{id}/invitations/{invId}/resend (the `ResendInvitation` operationId).
 func (c *Client) ResendInvitation(ctx context.Context, id TeamIDPath, invID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6764,9 +6764,9 @@ func (c *Client) CreateSessionToken(ctx context.Context, reqEditors ...RequestEd
 	return c.Client.Do(req)
 }
 
-// VerifyEmailWithBody Verify an e-mail address
+// VerifyEmailWithBody Verify an email address
 //
-// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6783,9 +6783,9 @@ func (c *Client) VerifyEmailWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// VerifyEmail Verify an e-mail address
+// VerifyEmail Verify an email address
 //
-// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -17767,7 +17767,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/ai/analyses (the `ListAnalyses` operationId).
 	ListAnalysesWithResponse(ctx context.Context, params *ListAnalysesParams, reqEditors ...RequestEditorFn) (*ListAnalysesResponse, error)
 
-	// AnalyzePaperWithBodyWithResponse Analyse a paper by DOI
+	// AnalyzePaperWithBodyWithResponse Analyze a paper by DOI
 	//
 	// Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 	//
@@ -17776,7 +17776,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/ai/analyze (the `AnalyzePaper` operationId).
 	AnalyzePaperWithBodyWithResponse(ctx context.Context, params *AnalyzePaperParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnalyzePaperResponse, error)
 
-	// AnalyzePaperWithResponse Analyse a paper by DOI
+	// AnalyzePaperWithResponse Analyze a paper by DOI
 	//
 	// Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 	//
@@ -17812,7 +17812,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/ai/status (the `GetAnalysis` operationId).
 	GetAnalysisWithResponse(ctx context.Context, params *GetAnalysisParams, reqEditors ...RequestEditorFn) (*GetAnalysisResponse, error)
 
-	// UploadPaperWithBodyWithResponse Analyse an uploaded PDF
+	// UploadPaperWithBodyWithResponse Analyze an uploaded PDF
 	//
 	// Analyses a PDF of at most 20 MB, for papers without an open copy. It counts and answers as analysis by DOI. A `doi` only names the paper; the result stays within the team or visitor.
 	//
@@ -18336,7 +18336,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetNotificationChoicesWithResponse What one wants to know of
 	//
-	// Gives for each topic whether the caller is told in the app and by mail.
+	// Gives for each topic whether the caller is notified in the app and by email.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18345,7 +18345,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetNotificationChoicesWithBodyWithResponse Choose what one wants to know of
 	//
-	// Changes the topics that are named. An invitation is always a mail of its own.
+	// Changes the topics that are named. An invitation is always a separate email.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18354,7 +18354,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetNotificationChoicesWithResponse Choose what one wants to know of
 	//
-	// Changes the topics that are named. An invitation is always a mail of its own.
+	// Changes the topics that are named. An invitation is always a separate email.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18480,7 +18480,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListNotificationsWithResponse Read the inbox
 	//
-	// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+	// Lists the caller's notifications in this team, newest first, and how many are unread. Invitations are in the inbox of every team.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18514,9 +18514,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPIWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOpenAPIResponse, error)
 
-	// ListChoresWithResponse List the chores
+	// ListChoresWithResponse List background jobs
 	//
-	// Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+	// Gives when each background job of the installation last succeeded and failed. The server's log says why a job failed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18541,9 +18541,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/operator/errors (the `ListErrors` operationId).
 	ListErrorsWithResponse(ctx context.Context, params *ListErrorsParams, reqEditors ...RequestEditorFn) (*ListErrorsResponse, error)
 
-	// SendTestMailWithResponse Send a test mail
+	// SendTestMailWithResponse Send a test email
 	//
-	// Sends a mail to the operator who asks.
+	// Sends an email to the operator who asks.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18615,7 +18615,7 @@ type ClientWithResponsesInterface interface {
 
 	// SuspendTeamWithBodyWithResponse Suspend a team
 	//
-	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18624,7 +18624,7 @@ type ClientWithResponsesInterface interface {
 
 	// SuspendTeamWithResponse Suspend a team
 	//
-	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18667,7 +18667,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
 	DrainWorkerWithResponse(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error)
 
-	// ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
+	// ReportRunWithBodyWithResponse Report a run of another engine
 	//
 	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 	//
@@ -18676,7 +18676,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
 	ReportRunWithBodyWithResponse(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportRunResponse, error)
 
-	// ReportRunWithResponse Report a run that is carried out elsewhere
+	// ReportRunWithResponse Report a run of another engine
 	//
 	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 	//
@@ -19173,7 +19173,7 @@ type ClientWithResponsesInterface interface {
 
 	// InviteMemberWithBodyWithResponse Invite somebody to the team
 	//
-	// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+	// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19182,7 +19182,7 @@ type ClientWithResponsesInterface interface {
 
 	// InviteMemberWithResponse Invite somebody to the team
 	//
-	// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+	// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19191,7 +19191,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetRetentionWithResponse How long the team keeps things
 	//
-	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: forever).
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19218,7 +19218,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListWebhooksWithResponse List the team's webhooks
 	//
-	// Gives the addresses that are told of the team's events, newest first.
+	// Lists the team's webhooks, newest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19227,7 +19227,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWebhookWithBodyWithResponse Make a webhook
 	//
-	// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+	// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19236,7 +19236,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWebhookWithResponse Make a webhook
 	//
-	// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+	// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19668,7 +19668,7 @@ type ClientWithResponsesInterface interface {
 
 	// AcceptInvitationWithResponse Accept an invitation
 	//
-	// Joins the team. The e-mail address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
+	// Joins the team. The email address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19704,7 +19704,7 @@ type ClientWithResponsesInterface interface {
 
 	// RequestResetWithBodyWithResponse Ask for a password reset
 	//
-	// Sends a mail with a link where the address has an account. The answer is the same either way.
+	// Sends an email with a link if the address has an account. The answer is the same either way.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19713,25 +19713,25 @@ type ClientWithResponsesInterface interface {
 
 	// RequestResetWithResponse Ask for a password reset
 	//
-	// Sends a mail with a link where the address has an account. The answer is the same either way.
+	// Sends an email with a link if the address has an account. The answer is the same either way.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /auth/reset (the `RequestReset` operationId).
 	RequestResetWithResponse(ctx context.Context, body RequestResetJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestResetResponse, error)
 
-	// ResetPasswordWithBodyWithResponse Set a password by mail
+	// ResetPasswordWithBodyWithResponse Set a password by email
 	//
-	// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+	// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /auth/reset/{token} (the `ResetPassword` operationId).
 	ResetPasswordWithBodyWithResponse(ctx context.Context, token string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ResetPasswordResponse, error)
 
-	// ResetPasswordWithResponse Set a password by mail
+	// ResetPasswordWithResponse Set a password by email
 	//
-	// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+	// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19803,7 +19803,7 @@ type ClientWithResponsesInterface interface {
 
 	// SignUpWithBodyWithResponse Sign up
 	//
-	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19812,7 +19812,7 @@ type ClientWithResponsesInterface interface {
 
 	// SignUpWithResponse Sign up
 	//
-	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+	// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19875,7 +19875,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateInvitationWithBodyWithResponse Invite somebody in any role
 	//
-	// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+	// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19884,7 +19884,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateInvitationWithResponse Invite somebody in any role
 	//
-	// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+	// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19902,7 +19902,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResendInvitationWithResponse Send an invitation again
 	//
-	// Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
+	// Sends the email again with a fresh link and expiry; earlier links stop working. Who has not verified their own email address sends none: 403 `email_unverified`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19963,18 +19963,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /auth/token (the `CreateSessionToken` operationId).
 	CreateSessionTokenWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CreateSessionTokenResponse, error)
 
-	// VerifyEmailWithBodyWithResponse Verify an e-mail address
+	// VerifyEmailWithBodyWithResponse Verify an email address
 	//
-	// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+	// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /auth/verify (the `VerifyEmail` operationId).
 	VerifyEmailWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*VerifyEmailResponse, error)
 
-	// VerifyEmailWithResponse Verify an e-mail address
+	// VerifyEmailWithResponse Verify an email address
 	//
-	// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+	// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -25428,7 +25428,7 @@ func (c *ClientWithResponses) ListAnalysesWithResponse(ctx context.Context, para
 	return ParseListAnalysesResponse(rsp)
 }
 
-// AnalyzePaperWithBodyWithResponse Analyse a paper by DOI
+// AnalyzePaperWithBodyWithResponse Analyze a paper by DOI
 //
 // Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 //
@@ -25443,7 +25443,7 @@ func (c *ClientWithResponses) AnalyzePaperWithBodyWithResponse(ctx context.Conte
 	return ParseAnalyzePaperResponse(rsp)
 }
 
-// AnalyzePaperWithResponse Analyse a paper by DOI
+// AnalyzePaperWithResponse Analyze a paper by DOI
 //
 // Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
 //
@@ -25503,7 +25503,7 @@ func (c *ClientWithResponses) GetAnalysisWithResponse(ctx context.Context, param
 	return ParseGetAnalysisResponse(rsp)
 }
 
-// UploadPaperWithBodyWithResponse Analyse an uploaded PDF
+// UploadPaperWithBodyWithResponse Analyze an uploaded PDF
 //
 // Analyses a PDF of at most 20 MB, for papers without an open copy. It counts and answers as analysis by DOI. A `doi` only names the paper; the result stays within the team or visitor.
 //
@@ -26375,7 +26375,7 @@ func (c *ClientWithResponses) DeleteFilterWithResponse(ctx context.Context, id s
 
 // GetNotificationChoicesWithResponse What one wants to know of
 //
-// Gives for each topic whether the caller is told in the app and by mail.
+// Gives for each topic whether the caller is notified in the app and by email.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26390,7 +26390,7 @@ func (c *ClientWithResponses) GetNotificationChoicesWithResponse(ctx context.Con
 
 // SetNotificationChoicesWithBodyWithResponse Choose what one wants to know of
 //
-// Changes the topics that are named. An invitation is always a mail of its own.
+// Changes the topics that are named. An invitation is always a separate email.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26405,7 +26405,7 @@ func (c *ClientWithResponses) SetNotificationChoicesWithBodyWithResponse(ctx con
 
 // SetNotificationChoicesWithResponse Choose what one wants to know of
 //
-// Changes the topics that are named. An invitation is always a mail of its own.
+// Changes the topics that are named. An invitation is always a separate email.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26615,7 +26615,7 @@ func (c *ClientWithResponses) NextflowWorkflowWithResponse(ctx context.Context, 
 
 // ListNotificationsWithResponse Read the inbox
 //
-// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+// Lists the caller's notifications in this team, newest first, and how many are unread. Invitations are in the inbox of every team.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26673,9 +26673,9 @@ func (c *ClientWithResponses) GetOpenAPIWithResponse(ctx context.Context, reqEdi
 	return ParseGetOpenAPIResponse(rsp)
 }
 
-// ListChoresWithResponse List the chores
+// ListChoresWithResponse List background jobs
 //
-// Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+// Gives when each background job of the installation last succeeded and failed. The server's log says why a job failed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26718,9 +26718,9 @@ func (c *ClientWithResponses) ListErrorsWithResponse(ctx context.Context, params
 	return ParseListErrorsResponse(rsp)
 }
 
-// SendTestMailWithResponse Send a test mail
+// SendTestMailWithResponse Send a test email
 //
-// Sends a mail to the operator who asks.
+// Sends an email to the operator who asks.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26840,7 +26840,7 @@ func (c *ClientWithResponses) SetTeamPlanWithResponse(ctx context.Context, id st
 
 // SuspendTeamWithBodyWithResponse Suspend a team
 //
-// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26855,7 +26855,7 @@ func (c *ClientWithResponses) SuspendTeamWithBodyWithResponse(ctx context.Contex
 
 // SuspendTeamWithResponse Suspend a team
 //
-// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+// Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -26928,7 +26928,7 @@ func (c *ClientWithResponses) DrainWorkerWithResponse(ctx context.Context, body 
 	return ParseDrainWorkerResponse(rsp)
 }
 
-// ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
+// ReportRunWithBodyWithResponse Report a run of another engine
 //
 // Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 //
@@ -26943,7 +26943,7 @@ func (c *ClientWithResponses) ReportRunWithBodyWithResponse(ctx context.Context,
 	return ParseReportRunResponse(rsp)
 }
 
-// ReportRunWithResponse Report a run that is carried out elsewhere
+// ReportRunWithResponse Report a run of another engine
 //
 // Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
 //
@@ -27770,7 +27770,7 @@ func (c *ClientWithResponses) GetSweepTableWithResponse(ctx context.Context, id 
 
 // InviteMemberWithBodyWithResponse Invite somebody to the team
 //
-// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27785,7 +27785,7 @@ func (c *ClientWithResponses) InviteMemberWithBodyWithResponse(ctx context.Conte
 
 // InviteMemberWithResponse Invite somebody to the team
 //
-// Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+// Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27800,7 +27800,7 @@ func (c *ClientWithResponses) InviteMemberWithResponse(ctx context.Context, para
 
 // GetRetentionWithResponse How long the team keeps things
 //
-// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: forever).
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -27845,7 +27845,7 @@ func (c *ClientWithResponses) SetRetentionWithResponse(ctx context.Context, para
 
 // ListWebhooksWithResponse List the team's webhooks
 //
-// Gives the addresses that are told of the team's events, newest first.
+// Lists the team's webhooks, newest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -27860,7 +27860,7 @@ func (c *ClientWithResponses) ListWebhooksWithResponse(ctx context.Context, para
 
 // CreateWebhookWithBodyWithResponse Make a webhook
 //
-// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -27875,7 +27875,7 @@ func (c *ClientWithResponses) CreateWebhookWithBodyWithResponse(ctx context.Cont
 
 // CreateWebhookWithResponse Make a webhook
 //
-// Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+// Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28595,7 +28595,7 @@ func (c *ClientWithResponses) GetInvitationWithResponse(ctx context.Context, tok
 
 // AcceptInvitationWithResponse Accept an invitation
 //
-// Joins the team. The e-mail address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
+// Joins the team. The email address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -28655,7 +28655,7 @@ func (c *ClientWithResponses) ChangePasswordWithResponse(ctx context.Context, bo
 
 // RequestResetWithBodyWithResponse Ask for a password reset
 //
-// Sends a mail with a link where the address has an account. The answer is the same either way.
+// Sends an email with a link if the address has an account. The answer is the same either way.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28670,7 +28670,7 @@ func (c *ClientWithResponses) RequestResetWithBodyWithResponse(ctx context.Conte
 
 // RequestResetWithResponse Ask for a password reset
 //
-// Sends a mail with a link where the address has an account. The answer is the same either way.
+// Sends an email with a link if the address has an account. The answer is the same either way.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28683,9 +28683,9 @@ func (c *ClientWithResponses) RequestResetWithResponse(ctx context.Context, body
 	return ParseRequestResetResponse(rsp)
 }
 
-// ResetPasswordWithBodyWithResponse Set a password by mail
+// ResetPasswordWithBodyWithResponse Set a password by email
 //
-// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28698,9 +28698,9 @@ func (c *ClientWithResponses) ResetPasswordWithBodyWithResponse(ctx context.Cont
 	return ParseResetPasswordResponse(rsp)
 }
 
-// ResetPasswordWithResponse Set a password by mail
+// ResetPasswordWithResponse Set a password by email
 //
-// Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+// Sets a password with the token from the email, which works once. Every session and token of the account ends.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28820,7 +28820,7 @@ func (c *ClientWithResponses) SignOutWithResponse(ctx context.Context, reqEditor
 
 // SignUpWithBodyWithResponse Sign up
 //
-// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28835,7 +28835,7 @@ func (c *ClientWithResponses) SignUpWithBodyWithResponse(ctx context.Context, co
 
 // SignUpWithResponse Sign up
 //
-// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+// Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28940,7 +28940,7 @@ func (c *ClientWithResponses) ActivateTeamWithResponse(ctx context.Context, id T
 
 // CreateInvitationWithBodyWithResponse Invite somebody in any role
 //
-// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28955,7 +28955,7 @@ func (c *ClientWithResponses) CreateInvitationWithBodyWithResponse(ctx context.C
 
 // CreateInvitationWithResponse Invite somebody in any role
 //
-// Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+// Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -28985,7 +28985,7 @@ func (c *ClientWithResponses) RevokeInvitationWithResponse(ctx context.Context, 
 
 // ResendInvitationWithResponse Send an invitation again
 //
-// Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
+// Sends the email again with a fresh link and expiry; earlier links stop working. Who has not verified their own email address sends none: 403 `email_unverified`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -29088,9 +29088,9 @@ func (c *ClientWithResponses) CreateSessionTokenWithResponse(ctx context.Context
 	return ParseCreateSessionTokenResponse(rsp)
 }
 
-// VerifyEmailWithBodyWithResponse Verify an e-mail address
+// VerifyEmailWithBodyWithResponse Verify an email address
 //
-// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -29103,9 +29103,9 @@ func (c *ClientWithResponses) VerifyEmailWithBodyWithResponse(ctx context.Contex
 	return ParseVerifyEmailResponse(rsp)
 }
 
-// VerifyEmailWithResponse Verify an e-mail address
+// VerifyEmailWithResponse Verify an email address
 //
-// With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+// With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -93,7 +93,7 @@ func (d *document) typeName(s *schema) string {
 		return "any"
 	}
 	name := strings.Join(whole.Type, " or ")
-	if named := map[string]string{"date-time": "time", "date": "day", "uri": "URL", "email": "e-mail address", "password": "password"}[whole.Format]; named != "" {
+	if named := map[string]string{"date-time": "time", "date": "day", "uri": "URL", "email": "email address", "password": "password"}[whole.Format]; named != "" {
 		name = strings.Replace(name, "string", named, 1)
 	}
 	return name

@@ -40,7 +40,7 @@ type ResultLink struct {
 }
 
 // SharedBy is the name of the person who created the link. It is empty where that name is an
-// e-mail address, which a link never shows.
+// email address, which a link never shows.
 func (l ResultLink) SharedBy() string {
 	if strings.Contains(l.CreatedByName, "@") {
 		return ""

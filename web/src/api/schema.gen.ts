@@ -357,13 +357,13 @@ export interface paths {
         };
         /**
          * List the team's webhooks
-         * @description Gives the addresses that are told of the team's events, newest first.
+         * @description Lists the team's webhooks, newest first.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
          * Make a webhook
-         * @description Has an address told of events, by messages that are signed as Standard Webhooks. The secret is shown this once. A team has at most 20.
+         * @description Creates a webhook. Messages are signed as Standard Webhooks; failed deliveries are retried for 24 hours. The secret is shown only once. A team has at most 20.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1386,7 +1386,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Analyse a paper by DOI
+         * Analyze a paper by DOI
          * @description Looks the paper up, reads its open copy and suggests a workflow. No account and no credits are needed. A cached result comes at once and costs no quota. A plain request waits up to 60 seconds, then answers 202. With `Accept: text/event-stream` it sends progress and ends in one final event; what fails before the first frame is a plain error. A paper without an open copy is 409 `closed_access`: upload the PDF instead. At most 20 a day for each visitor or team, until 00:00 UTC. A token that is sent must be valid.
          */
         post: operations["analyzePaper"];
@@ -1406,7 +1406,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Analyse an uploaded PDF
+         * Analyze an uploaded PDF
          * @description Analyses a PDF of at most 20 MB, for papers without an open copy. It counts and answers as analysis by DOI. A `doi` only names the paper; the result stays within the team or visitor.
          */
         post: operations["uploadPaper"];
@@ -1487,7 +1487,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody to the team
-         * @description Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
+         * @description Sends an email that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own email address is not verified no email is sent (`mailed` is false): copy the link and send it yourself. API tokens invite no admins.
          */
         post: operations["inviteMember"];
         delete?: never;
@@ -1694,7 +1694,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Report a run that is carried out elsewhere
+         * Report a run of another engine
          * @description Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
          */
         post: operations["reportRun"];
@@ -2165,7 +2165,7 @@ export interface paths {
         };
         /**
          * How long the team keeps things
-         * @description Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+         * @description Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: forever).
          */
         get: operations["getRetention"];
         /**
@@ -2189,7 +2189,7 @@ export interface paths {
         };
         /**
          * Read the inbox
-         * @description Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+         * @description Lists the caller's notifications in this team, newest first, and how many are unread. Invitations are in the inbox of every team.
          */
         get: operations["listNotifications"];
         /**
@@ -2272,8 +2272,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the chores
-         * @description Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+         * List background jobs
+         * @description Gives when each background job of the installation last succeeded and failed. The server's log says why a job failed.
          */
         get: operations["listChores"];
         put?: never;
@@ -2395,7 +2395,7 @@ export interface paths {
         put?: never;
         /**
          * Suspend a team
-         * @description Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+         * @description Suspends a team, or lifts that. A suspended team can't start runs; active runs continue, queued runs stay in the queue, and members can still view and export their data.
          */
         post: operations["suspendTeam"];
         delete?: never;
@@ -2454,8 +2454,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a test mail
-         * @description Sends a mail to the operator who asks.
+         * Send a test email
+         * @description Sends an email to the operator who asks.
          */
         post: operations["sendTestMail"];
         delete?: never;
@@ -2581,12 +2581,12 @@ export interface paths {
         };
         /**
          * What one wants to know of
-         * @description Gives for each topic whether the caller is told in the app and by mail.
+         * @description Gives for each topic whether the caller is notified in the app and by email.
          */
         get: operations["getNotificationChoices"];
         /**
          * Choose what one wants to know of
-         * @description Changes the topics that are named. An invitation is always a mail of its own.
+         * @description Changes the topics that are named. An invitation is always a separate email.
          */
         put: operations["setNotificationChoices"];
         post?: never;
@@ -2651,7 +2651,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up
-         * @description Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
+         * @description Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their email address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
          */
         post: operations["signUp"];
         delete?: never;
@@ -2939,7 +2939,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody in any role
-         * @description Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+         * @description Invites somebody by email, and answers with a link that can be copied. The link in the email proves the reader's email address; the copied one does not. While the caller's own address is not verified no email is sent (`mailed` is false). Only owners invite owners.
          */
         post: operations["createInvitation"];
         delete?: never;
@@ -2959,7 +2959,7 @@ export interface paths {
         put?: never;
         /**
          * Send an invitation again
-         * @description Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
+         * @description Sends the email again with a fresh link and expiry; earlier links stop working. Who has not verified their own email address sends none: 403 `email_unverified`.
          */
         post: operations["resendInvitation"];
         delete?: never;
@@ -3019,7 +3019,7 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation
-         * @description Joins the team. The e-mail address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
+         * @description Joins the team. The email address of the caller must be the invited one, else 403. An expired or revoked invitation is 403, an accepted one 409.
          */
         post: operations["acceptInvitation"];
         delete?: never;
@@ -3038,8 +3038,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Verify an e-mail address
-         * @description With the token from the mail the address becomes verified. Without one, a signed-in caller is sent another mail.
+         * Verify an email address
+         * @description With the token from the email the address becomes verified. Without one, a signed-in caller is sent another email.
          */
         post: operations["verifyEmail"];
         delete?: never;
@@ -3059,7 +3059,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for a password reset
-         * @description Sends a mail with a link where the address has an account. The answer is the same either way.
+         * @description Sends an email with a link if the address has an account. The answer is the same either way.
          */
         post: operations["requestReset"];
         delete?: never;
@@ -3078,8 +3078,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Set a password by mail
-         * @description Sets a password with the token from the mail, which works once. Every session and token of the account ends.
+         * Set a password by email
+         * @description Sets a password with the token from the email, which works once. Every session and token of the account ends.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -3205,7 +3205,7 @@ export interface paths {
         };
         /**
          * Come back from elsewhere
-         * @description Ends the sign-in at a provider and opens a session. Accounts are linked by a verified e-mail address only.
+         * @description Ends the sign-in at a provider and opens a session. Accounts are linked by a verified email address only.
          */
         get: operations["finishOIDC"];
         put?: never;
@@ -3595,7 +3595,7 @@ export interface components {
         Plan: string;
         /**
          * Format: email
-         * @description An e-mail address; case is ignored.
+         * @description An email address; case is ignored.
          */
         Email: string;
         /**
@@ -3614,7 +3614,7 @@ export interface components {
             name: string;
             /** @description Empty for a service account, which has none. */
             email: string;
-            /** @description Whether the address is known to be theirs; until then they send no mail. */
+            /** @description Whether the address is known to be theirs; until then they send no email. */
             emailVerified: boolean;
             /** @description They look after the installation; left out where they do not. */
             operator?: boolean;
@@ -3725,7 +3725,7 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             invitedBy: components["schemas"]["Person"];
-            /** @description Whether a mail with a link was sent. */
+            /** @description Whether an email with a link was sent. */
             mailed: boolean;
             /** @description A link to copy, which opens the invitation as the mailed one does. Shown when the invitation is made or sent again. */
             link?: string;
@@ -3758,7 +3758,7 @@ export interface components {
             eventsDays: number | null;
             runsDays: number | null;
             revisionsDays: number | null;
-            /** @description What the server allows; null is for ever. */
+            /** @description What the server allows; null is forever. */
             most: components["schemas"]["Retention"];
         };
         NewTeamInvitation: {
@@ -3785,13 +3785,13 @@ export interface components {
             name: string;
         };
         EmailVerification: {
-            /** @description The token from the mail. Leave it out to be sent another mail. */
+            /** @description The token from the email. Leave it out to be sent another email. */
             token?: string | null;
         };
         EmailVerified: {
             /** @description Whether the address is verified now. */
             verified: boolean;
-            /** @description Whether a mail is on its way. */
+            /** @description Whether an email is on its way. */
             sent: boolean;
         };
         ResetRequest: {
@@ -3848,7 +3848,7 @@ export interface components {
             grants: number;
         };
         /**
-         * @description `report` reports runs that are carried out elsewhere and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+         * @description `report` reports runs of other engines and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
          * @enum {string}
          */
         Scope: "report" | "read" | "run" | "write" | "admin";
@@ -3986,7 +3986,7 @@ export interface components {
         };
         /** @description What a program says of itself. Other fields of RFC 7591 are ignored. */
         ClientRegistration: {
-            /** @description What people read when it asks for access. */
+            /** @description The name shown to people when it asks for access. */
             client_name?: string;
             /** @description Where answers go: `https://…`, `http://` with a loopback address, or a scheme of its own with a dot. */
             redirect_uris: string[];
@@ -4565,7 +4565,7 @@ export interface components {
             inputs?: components["schemas"]["RunInputs"] | null;
             /** @description What to call this run. */
             name?: string | null;
-            /** @description Why it is run, or what came of it. */
+            /** @description Why it was run, or what was found. */
             note?: string | null;
             tags?: components["schemas"]["Tags"];
             outputTo?: components["schemas"]["OutputTarget"] | null;
@@ -4593,7 +4593,7 @@ export interface components {
         Features: {
             /** @description A chat model is configured. */
             chat: boolean;
-            /** @description Mail is sent; without it, letters are files that only the operator sees. */
+            /** @description Email is sent; without it, emails are files that only the operator sees. */
             mail: boolean;
             /** @description A run can have a GPU. */
             gpu: boolean;
@@ -4899,7 +4899,7 @@ export interface components {
             id: string;
             /** @description Of the code that its commands use, once it is known. */
             commit: string | null;
-            /** @description `reported`: it is carried out elsewhere and watched here; null: it runs here. */
+            /** @description `reported`: another engine runs it and it is watched here; null: it runs here. */
             kind: string | null;
             /** @description What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another. */
             engine: string | null;
@@ -5299,7 +5299,7 @@ export interface components {
             enabled?: boolean | null;
         };
         /**
-         * @description Who reads the messages.
+         * @description The format of the messages.
          * @enum {string}
          */
         WebhookFormat: "standard" | "slack" | "teams" | "mattermost" | "discord" | "custom";
@@ -5344,7 +5344,7 @@ export interface components {
         };
         /** @description Why nothing is sent for a while. Switching the webhook on, or a test that is answered, ends the pause. */
         WebhookPause: {
-            /** @description `webhook_slow`: the address did not answer in time, several times in a row. */
+            /** @description `webhook_slow`: the server did not respond in time, several times in a row. */
             code: string;
             message: string;
             /** Format: date-time */
@@ -5430,7 +5430,7 @@ export interface components {
         };
         SharedResults: {
             workflowName: string;
-            /** @description The name of the person who created the link; null where that is an e-mail address. */
+            /** @description The name of the person who created the link; null where that is an email address. */
             sharedBy: string | null;
             /** Format: int64 */
             number: number;
@@ -6031,7 +6031,7 @@ export interface components {
             database: string;
             /** @description Where files are kept. */
             objects: string;
-            /** @description How mail goes out. */
+            /** @description How email is delivered. */
             mail: string;
             /** Format: date-time */
             startedAt: string;
@@ -6081,7 +6081,7 @@ export interface components {
             scope: components["schemas"]["BudgetScope"];
             /** @description Id of a person or a tag; none for the team. */
             subject?: string | null;
-            /** @description The only month it is for, where it takes the place of one for every month. None is every month. */
+            /** @description One month only; replaces the monthly budget in this month. Without it the budget is for every month. */
             month?: string | null;
             /** @description Credits in a calendar month in UTC. */
             limit: number;
@@ -10739,7 +10739,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description Still being analysed. Ask again, here or at /api/ai/status. */
+            /** @description Still being analyzed. Ask again, here or at /api/ai/status. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestID"];
@@ -10799,7 +10799,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description Still being analysed. Ask again, here or at /api/ai/status. */
+            /** @description Still being analyzed. Ask again, here or at /api/ai/status. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestID"];
@@ -14350,7 +14350,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The token from the mail. */
+                /** @description The token from the email. */
                 token: string;
             };
             cookie?: never;
@@ -14382,7 +14382,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The token from the mail. */
+                /** @description The token from the email. */
                 token: string;
             };
             cookie?: never;
@@ -14501,7 +14501,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The token from the mail. */
+                /** @description The token from the email. */
                 token: string;
             };
             cookie?: never;

@@ -7,7 +7,7 @@ import { toast } from "../ui/toast.ts";
 import { sendVerification } from "./members.ts";
 import { useMe, useMissing } from "./queries.ts";
 
-/** Unverified tells who has not confirmed their e-mail address what follows from that, and nobody else anything. */
+/** Unverified tells who has not confirmed their email address what follows from that, and nobody else anything. */
 export function Unverified({ children }: { children: ReactNode }) {
   const api = useApi();
   const me = useMe();

@@ -125,7 +125,7 @@ class SignUp(Model):
     )
     email: Annotated[str, Field(max_length=254, min_length=3)]
     """
-    An e-mail address; case is ignored.
+    An email address; case is ignored.
     """
     password: Annotated[str, Field(max_length=1024, min_length=10)]
     """
@@ -147,7 +147,7 @@ class SignIn(Model):
     )
     email: Annotated[str, Field(max_length=254, min_length=3)]
     """
-    An e-mail address; case is ignored.
+    An email address; case is ignored.
     """
     password: Annotated[str, Field(max_length=1024, min_length=1)]
     code: Annotated[str | None, Field(max_length=32, min_length=6)] = None
@@ -319,7 +319,7 @@ class TeamRetention(Model):
     revisions_days: Annotated[int | None, Field(alias='revisionsDays', ge=1, le=36500)]
     most: Retention
     """
-    What the server allows; null is for ever.
+    What the server allows; null is forever.
     """
 
 
@@ -329,7 +329,7 @@ class NewTeamInvitation(Model):
     )
     email: Annotated[str, Field(max_length=254, min_length=3)]
     """
-    An e-mail address; case is ignored.
+    An email address; case is ignored.
     """
     role: Literal['member', 'admin']
 
@@ -340,7 +340,7 @@ class NewInvitation(Model):
     )
     email: Annotated[str, Field(max_length=254, min_length=3)]
     """
-    An e-mail address; case is ignored.
+    An email address; case is ignored.
     """
     role: Literal['owner', 'admin', 'member', 'viewer']
     """
@@ -362,7 +362,7 @@ class EmailVerification(Model):
     )
     token: Annotated[str | None, Field(max_length=200, min_length=1)] = None
     """
-    The token from the mail. Leave it out to be sent another mail.
+    The token from the email. Leave it out to be sent another email.
     """
 
 
@@ -376,7 +376,7 @@ class EmailVerified(Model):
     """
     sent: bool
     """
-    Whether a mail is on its way.
+    Whether an email is on its way.
     """
 
 
@@ -386,7 +386,7 @@ class ResetRequest(Model):
     )
     email: Annotated[str, Field(max_length=254, min_length=3)]
     """
-    An e-mail address; case is ignored.
+    An email address; case is ignored.
     """
 
 
@@ -680,7 +680,7 @@ class ClientRegistration(Model):
     )
     client_name: Annotated[str | None, Field(max_length=200)] = None
     """
-    What people read when it asks for access.
+    The name shown to people when it asks for access.
     """
     redirect_uris: Annotated[list[str], Field(max_length=10, min_length=1)]
     """
@@ -1402,7 +1402,7 @@ class Features(Model):
     """
     mail: bool
     """
-    Mail is sent; without it, letters are files that only the operator sees.
+    Email is sent; without it, emails are files that only the operator sees.
     """
     gpu: bool
     """
@@ -1957,7 +1957,7 @@ class WebhookPreviewRequest(Model):
     )
     format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
     """
-    Who reads the messages.
+    The format of the messages.
     """
     template: Annotated[str | None, Field(max_length=8192)] = None
 
@@ -1991,7 +1991,7 @@ class WebhookEdit(Model):
     ] = None
     format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom'] | None = None
     """
-    Who reads the messages.
+    The format of the messages.
     """
     template: Annotated[str | None, Field(max_length=8192)] = None
     """
@@ -2010,7 +2010,7 @@ class WebhookPause(Model):
     )
     code: str
     """
-    `webhook_slow`: the address did not answer in time, several times in a row.
+    `webhook_slow`: the server did not respond in time, several times in a row.
     """
     message: str
     until: AwareDatetime
@@ -2674,7 +2674,7 @@ class OperatorVersion(Model):
     """
     mail: str
     """
-    How mail goes out.
+    How email is delivered.
     """
     started_at: Annotated[AwareDatetime, Field(alias='startedAt')]
 
@@ -2741,7 +2741,7 @@ class NewBudget(Model):
     """
     month: Annotated[str | None, Field(pattern='^[0-9]{4}-(0[1-9]|1[0-2])$')] = None
     """
-    The only month it is for, where it takes the place of one for every month. None is every month.
+    One month only; replaces the monthly budget in this month. Without it the budget is for every month.
     """
     limit: Annotated[float, Field(gt=0.0, le=1000000000.0)]
     """
@@ -3524,7 +3524,7 @@ class Me(Model):
     """
     email_verified: Annotated[bool, Field(alias='emailVerified')]
     """
-    Whether the address is known to be theirs; until then they send no mail.
+    Whether the address is known to be theirs; until then they send no email.
     """
     operator: bool | None = None
     """
@@ -3549,7 +3549,7 @@ class TeamInvitation(Model):
     invited_by: Annotated[Person, Field(alias='invitedBy')]
     mailed: bool
     """
-    Whether a mail with a link was sent.
+    Whether an email with a link was sent.
     """
     link: str | None = None
     """
@@ -3751,7 +3751,7 @@ class StartRun(Model):
     """
     note: Annotated[str | None, Field(max_length=10000)] = None
     """
-    Why it is run, or what came of it.
+    Why it was run, or what was found.
     """
     tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
     """
@@ -3906,7 +3906,7 @@ class RunRow(Model):
     """
     kind: str | None
     """
-    `reported`: it is carried out elsewhere and watched here; null: it runs here.
+    `reported`: another engine runs it and it is watched here; null: it runs here.
     """
     engine: str | None
     """
@@ -4167,7 +4167,7 @@ class NewWebhook(Model):
     """
     format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom'] | None = None
     """
-    Who reads the messages.
+    The format of the messages.
     """
     template: Annotated[str | None, Field(max_length=8192)] = None
     """
@@ -4191,7 +4191,7 @@ class Webhook(Model):
     events: list[str]
     format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
     """
-    Who reads the messages.
+    The format of the messages.
     """
     template: str | None
     """
@@ -4877,7 +4877,7 @@ class SharedResults(Model):
     workflow_name: Annotated[str, Field(alias='workflowName')]
     shared_by: Annotated[str | None, Field(alias='sharedBy')]
     """
-    The name of the person who created the link; null where that is an e-mail address.
+    The name of the person who created the link; null where that is an email address.
     """
     number: int
     name: str | None
