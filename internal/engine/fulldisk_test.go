@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -97,6 +98,41 @@ func TestFullDiskForInputsIsNotTheNodesFailure(t *testing.T) {
 		s.store = func(o engine.Objects) engine.Objects { return &fullForInputs{o, times} }
 		s.open("w1")
 		id := s.submit(definition, `{}`)
+		r := s.await(id, terminal)
+		if got := s.story(id); !strings.HasSuffix(got, want) || r.Losses != 0 || r.Status == lifecycle.Failed && r.ErrorCode != lifecycle.DiskFull {
+			t.Errorf("%d times: %s %s %q\ngot  %s\nwant %s", times, r.Status, r.ErrorCode, r.ErrorMessage, got, want)
+		}
+	}
+}
+
+// fullForOutputs are objects for which the disk has no space.
+type fullForOutputs struct {
+	engine.Objects
+	times atomic.Int64
+}
+
+func (f *fullForOutputs) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
+	if f.times.Add(-1) >= 0 {
+		return files.Blob{}, &os.PathError{Op: "write", Path: key, Err: syscall.ENOSPC}
+	}
+	return f.Objects.Put(ctx, key, contentType, r, size)
+}
+
+// The same holds where the outputs of a task do not fit on the disk a second time.
+func TestFullDiskForOutputsIsNotTheNodesFailure(t *testing.T) {
+	t.Parallel()
+	for times, want := range map[int64]string{
+		2: "node.started:a node.retrying:a node.retrying:a node.succeeded:a output.verified run.completed",
+		9: "node.started:a node.retrying:a node.retrying:a node.failed:a run.failed",
+	} {
+		s := newHarness(t, storetest.SQLite(t))
+		s.store = func(o engine.Objects) engine.Objects {
+			f := &fullForOutputs{Objects: o}
+			f.times.Store(times)
+			return f
+		}
+		s.open("w1")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}}]}`, `{}`)
 		r := s.await(id, terminal)
 		if got := s.story(id); !strings.HasSuffix(got, want) || r.Losses != 0 || r.Status == lifecycle.Failed && r.ErrorCode != lifecycle.DiskFull {
 			t.Errorf("%d times: %s %s %q\ngot  %s\nwant %s", times, r.Status, r.ErrorCode, r.ErrorMessage, got, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -193,15 +194,19 @@ func (r *runner) store(ctx context.Context, into *outputStore, h executor.Handle
 
 // outputsStored ends an attempt whose outputs are stored, or cannot be kept.
 func (r *runner) outputsStored(ctx context.Context, s storedOutputs) error {
-	if s.err != nil {
+	full := runinputs.CodeOf(s.err) == lifecycle.DiskFull
+	if s.err != nil && !full {
 		return s.err
 	}
 	t := s.attempt
 	delete(r.unstored, t)
 	r.recordExit(t, s.exit)
-	if s.changed != "" {
+	switch {
+	case full: // what the attempt made goes: kept, it would be in the way of its own copy each time
+		r.attemptWithoutSpace(ctx, t)
+	case s.changed != "":
 		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("%s: %s changed while it was collected", t.node.Title(), s.changed)})
-	} else {
+	default:
 		r.succeed(t, s.kept)
 	}
 	r.endedHandles = append(r.endedHandles, r.handle(t))
