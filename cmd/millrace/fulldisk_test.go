@@ -60,7 +60,7 @@ func TestARunCannotFillTheDiskForOthers(t *testing.T) {
 			for name, attack := range map[string]diskAttack{
 				"reserving": {items: 16, command: `i=0; while :; do fallocate -x -l 50M f$i; i=$((i+1)); done`, leaves: 1 << 20},
 				"writing":   {items: 16, command: `i=0; while :; do head -c 50000000 /dev/zero > f$i; i=$((i+1)); done`, leaves: 1 << 20},
-				"creating":  {items: 16, command: `i=0; while :; do true > f$i; i=$((i+1)); done`, leaves: 100, files: true},
+				"creating":  {items: 4, command: `i=0; while :; do true > f$i; i=$((i+1)); done`, leaves: 100, files: true},
 				"pausing":   {items: 1, command: fmt.Sprintf(`head -c $(($(df -P -B1 . | awk 'NR==2 {print $4}') - %d)) /dev/zero > f; sleep 1000000`, leaves), leaves: leaves + 16<<20},
 			} {
 				if attack.files && size.bytes > size.left {
