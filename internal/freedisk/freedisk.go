@@ -27,8 +27,8 @@ const (
 	reserveFile   = "reserve"
 	reserveFolder = ".reserve" // of empty files, which reserve inodes
 	mostReserve   = 64 << 20
-	mostReserved  = 64 // files
-	share         = 20 // the default is a twentieth of the file system
+	mostReserved  = 2000 // files: a server that starts makes hundreds for what its tasks see as /etc
+	share         = 20   // the default is a twentieth of the file system
 	mostDefault   = 10 << 30
 	leastWanted   = 16 << 20 // whatever is asked for: with half of it a server still starts
 )

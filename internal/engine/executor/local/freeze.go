@@ -143,7 +143,6 @@ type LeftBehind struct{ Folder string }
 
 // Freeze halts them, if there are any.
 func (l LeftBehind) Freeze(ctx context.Context) (sizes []executor.Size, err error) {
-	records, unread := shim.Records(filepath.Join(l.Folder, shimFolder))
 	err = l.ask(ctx, freezeTimeout, shim.Order{Freeze: true}, func(r shim.Report) bool {
 		if r.Frozen != nil {
 			sizes = r.Frozen.Sizes
@@ -151,6 +150,7 @@ func (l LeftBehind) Freeze(ctx context.Context) (sizes []executor.Size, err erro
 		return r.Frozen != nil
 	})
 	outdated := errors.Is(err, errOutdated)
+	records, unread := shim.Records(filepath.Join(l.Folder, shimFolder)) // now, as what was not frozen has ended
 	for _, r := range records {
 		if dispensable(r) || outdated && r.Exit == nil && !r.Lost {
 			sizes = append(sizes, shim.Measure(r.ID, l.attempt(r.ID)))
