@@ -275,6 +275,7 @@ func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
 	l := script(t, "a", `sleep 1000 > /dev/null 2>&1 & kill -STOP $!; echo $!; trap 'exit 4' TERM; wait`)
 	send(t, link, Order{Start: &l})
 	pid := process(t, l)
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) }) // nothing stands around this command that would
 	if !waittest.Until(func() bool { return processes.Stopped(pid) }) {
 		t.Fatal("it is not stopped")
 	}
