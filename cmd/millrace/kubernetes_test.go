@@ -1,16 +1,26 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/millrace/millrace/internal/git/gittest"
+	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // kubernetesHost is this machine as pods see it.
@@ -105,6 +115,99 @@ func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
 	job, _ := a["job"].(map[string]any)
 	if command, _ := job["command"].(string); a["machine"] != "millrace-node" || !strings.HasPrefix(command, "kubectl --namespace default describe job millrace-") {
 		t.Errorf("it ran on %v as %v", a["machine"], job)
+	}
+}
+
+// balancer leads pods to the first of some servers that is not stopped.
+type balancer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	servers []*server
+}
+
+func newBalancer(t *testing.T) *balancer {
+	t.Helper()
+	b := &balancer{}
+	proxy := &httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+		if to, err := url.Parse(b.awake()); err == nil {
+			r.SetURL(to)
+		}
+	}}
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: proxy}}
+	b.Start()
+	t.Cleanup(b.Close)
+	return b
+}
+
+// address is where pods reach it.
+func (b *balancer) address() string {
+	return fmt.Sprintf("http://%s:%d", kubernetesHost, b.Listener.Addr().(*net.TCPAddr).Port)
+}
+
+func (b *balancer) add(s *server) *server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.servers = append(b.servers, s)
+	return s
+}
+
+func (b *balancer) awake() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.servers {
+		if !stopped(s.cmd.Process.Pid) {
+			return s.base
+		}
+	}
+	return ""
+}
+
+// twoOnKubernetes starts a server whose pods see a folder, and returns how to start
+// another one beside it.
+func twoOnKubernetes(t *testing.T, shared string) (first *server, second func() *server) {
+	t.Helper()
+	pods := filepath.Join(t.TempDir(), "pods.yaml")
+	template := strings.NewReplacer(
+		"volumeMounts: [", fmt.Sprintf("volumeMounts: [{name: shared, mountPath: %q}, ", shared),
+		"volumes: [", fmt.Sprintf("volumes: [{name: shared, hostPath: {path: %q}}, ", shared)).Replace(smallPods)
+	if err := os.WriteFile(pods, []byte(template), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBalancer(t)
+	args := []string{
+		"--kubernetes-pod-template", pods, "--attempts-url", b.address(),
+		"--secret-key", rand.Text(), // names the installation: those of other tests end jobs that they do not know
+		"--database-url", storetest.Postgres(t), "--storage-url", bucketAddress(t) + "&prefix=" + rand.Text() + "/",
+	}
+	next := func() *server {
+		s, _ := onKubernetes(t, "", t.TempDir(), args...)
+		return b.add(s)
+	}
+	return next(), next
+}
+
+// One of two servers is stopped for longer than its lease. The other one adopts the
+// tasks, which go on.
+func TestTasksOnKubernetesOutliveAStoppedServer(t *testing.T) {
+	t.Parallel()
+	kubernetes(t)
+	for _, length := range []time.Duration{45 * time.Second, 75 * time.Second} {
+		t.Run(length.String(), func(t *testing.T) {
+			t.Parallel()
+			shared := t.TempDir()
+			if err := os.Chmod(shared, 0o777); err != nil { // pods have a user of their own
+				t.Fatal(err)
+			}
+			first, second := twoOnKubernetes(t, shared)
+			_, cookie, _ := first.signUp("ada")
+			first.verify("ada")
+			g := startGatedIn(t, first, cookie, shared)
+			g.outlive(first, second(), length)
+		})
 	}
 }
 

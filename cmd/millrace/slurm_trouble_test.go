@@ -23,7 +23,13 @@ type gated struct {
 func startGated(t *testing.T, s *server) gated {
 	t.Helper()
 	_, cookie, _ := s.signUp("ada")
-	g := gated{t: t, cookie: cookie, shared: t.TempDir()}
+	return startGatedIn(t, s, cookie, t.TempDir())
+}
+
+// startGatedIn starts one whose tasks leave their traces in a folder of the caller's.
+func startGatedIn(t *testing.T, s *server, cookie, shared string) gated {
+	t.Helper()
+	g := gated{t: t, cookie: cookie, shared: shared}
 	mark := fmt.Sprintf(alone, g.shared)
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
@@ -130,18 +136,24 @@ func TestAClusterOnSlurmKeepsTheTasksOfAStoppedServer(t *testing.T) {
 			t.Parallel()
 			first, second := twoOnSlurm(t)
 			g := startGated(t, first)
-			other := second()
-			first.standStill(length)
-			await(t, "the other server", func() bool { return other.eventsOf(g)["run.resumed"] == 1 })
-			first.want(200, "GET", "/api/health/ready", "") // it is awake
-			// It learns by its next renewal that it has lost the run, and has time to act on that.
-			lasts(t, 20*time.Second, func() bool {
-				return other.want(200, "GET", "/api/runs/"+g.id, "", "Cookie", g.cookie)["status"] == "running"
-			})
-			g.open()
-			g.lostNothing(other)
+			g.outlive(first, second(), length)
 		})
 	}
+}
+
+// outlive stops the server that has the run for a time, and checks that the tasks go on
+// under another server.
+func (g gated) outlive(first, other *server, length time.Duration) {
+	g.t.Helper()
+	first.standStill(length)
+	await(g.t, "the other server", func() bool { return other.eventsOf(g)["run.resumed"] == 1 })
+	first.want(200, "GET", "/api/health/ready", "") // it is awake
+	// It learns by its next renewal that it has lost the run, and has time to act on that.
+	lasts(g.t, 20*time.Second, func() bool {
+		return other.want(200, "GET", "/api/runs/"+g.id, "", "Cookie", g.cookie)["status"] == "running"
+	})
+	g.open()
+	g.lostNothing(other)
 }
 
 // TestAClusterOnSlurmBillsALostJobForItsWork kills a job with its shim, so that half a
