@@ -65,7 +65,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   const wrong = page.getByRole("region", { name: "What went wrong" });
   await wrong.getByText("line 3: three is not a number").waitFor();
   await wrong.getByText("exit status 3").waitFor();
-  await wrong.getByRole("heading", { name: `Node "Add up" exited with status 3` }).waitFor();
+  await wrong.getByRole("heading", { name: "“Add up” exited with status 3" }).waitFor();
   await page.getByRole("region", { name: "Step Add up" }).waitFor();
   await look(page, "run-failed");
   await wrong.getByRole("button", { name: "View in log" }).click();

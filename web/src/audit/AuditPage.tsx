@@ -53,7 +53,7 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      intro="Who did what in this team, when and from where. Entries are never changed or removed; each contains the hash of the one before."
+      intro="Who did what in this team, when and from where. Entries can't be edited; each contains the hash of the one before."
       actions={
         whyNot === null &&
         (["csv", "jsonl"] as const).map((format) => (

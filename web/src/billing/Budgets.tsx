@@ -109,7 +109,7 @@ function Row({ budget, all, whyNot, onEdit }: RowProps) {
       )}
       <div className="mt-3 flex gap-2">
         <Button size="sm" disabledReason={whyNot} onClick={onEdit}>
-          Change
+          Edit
         </Button>
         <Button
           size="sm"

@@ -47,7 +47,7 @@ export function CodeFromGit({ locked, guest }: { locked: boolean; guest: boolean
     <section className="space-y-2">
       <h3 className="text-sm">Code from Git</h3>
       <p className="text-[13px] text-muted">
-        Commands find it at <code>$SOURCE_DIR</code>; each run records the commit.
+        Commands find the code at <code>$SOURCE_DIR</code>; each run records the commit.
       </p>
       <Small label="Repository">
         <DraftInput

@@ -68,7 +68,7 @@ function Parameters() {
       title="Parameters"
       about={
         <>
-          Parameters set when a run starts; commands read them as <code>$PARAM_name</code>.
+          Set when a run starts. Commands read them as <code>$PARAM_name</code>.
         </>
       }
       empty="None yet."
@@ -193,7 +193,7 @@ function Inputs() {
       title="Input files"
       about={
         <>
-          Steps refer to one as <code>inputs.name</code>.
+          Steps refer to a file as <code>inputs.name</code>.
         </>
       }
       empty="None yet."

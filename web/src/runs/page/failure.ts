@@ -39,11 +39,14 @@ export function tailOf(event: RunEvent | null, lines = 20): string[] {
     .filter((line, at) => at > 0 || line !== "");
 }
 
-/** named replaces a step's id in the server's message by its name. */
+/** named has the server's message call a step by its name, or "Step" and its id where it has none. */
 export function named(message: string, node: Pick<RunNode, "id" | "name"> | null): string {
-  const start = `Node ${node?.id}`;
-  if (!node?.name || !message.startsWith(start) || /^[\w-]/.test(message.slice(start.length))) return message;
-  return `“${node.name}”${message.slice(start.length)}`;
+  if (!node) return message;
+  const start = [`Node ${node.id}`, `Node ${JSON.stringify(node.name)}`].find(
+    (each) => message.startsWith(each) && !/^[\w-]/.test(message.slice(each.length)),
+  );
+  if (start === undefined) return message;
+  return `${node.name ? `“${node.name}”` : `Step ${node.id}`}${message.slice(start.length)}`;
 }
 
 const advice: Record<string, string> = {

@@ -103,7 +103,9 @@ test("a message names the step, not its id", () => {
   expect(named("Node n_x7 failed: exit status 3", node)).toBe("“Add up” failed: exit status 3");
   expect(named("Node n_x77 failed", node)).toBe("Node n_x77 failed");
   expect(named("Node sum did not produce sum.txt", { id: "sum", name: "Sum" })).toBe("“Sum” did not produce sum.txt");
-  expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Node sum failed");
+  expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Step sum failed");
+  expect(named('Node "Add up" exited with status 3', node)).toBe("“Add up” exited with status 3");
+  expect(named('Node "Add" failed', node)).toBe('Node "Add" failed');
   expect(named("The machine was lost", null)).toBe("The machine was lost");
 });
 

@@ -141,10 +141,10 @@ function Links({ runId }: { runId: string }) {
               {list.map((link) => (
                 <li key={link.id} className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
                   <span>
-                    <Pill tone={tones[link.status]}>{link.status}</Pill> …{link.tokenHint}, by {link.createdBy.name},
-                    viewed {plural(link.views, "time")}, expires <Time at={link.expiresAt} />
-                    {link.allowCopy && ", workflow can be copied"}
-                    {link.inviteId && ", given to the guest who started the run"}
+                    <Pill tone={tones[link.status]}>{link.status}</Pill> ends in {link.tokenHint} · created by{" "}
+                    {link.createdBy.name} · viewed {plural(link.views, "time")} · expires <Time at={link.expiresAt} />
+                    {link.allowCopy && " · workflow can be copied"}
+                    {link.inviteId && " · given to the guest who started the run"}
                   </span>
                   {link.status === "active" && (
                     <Button
