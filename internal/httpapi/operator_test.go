@@ -177,7 +177,7 @@ func TestOperatorsAct(t *testing.T) {
 		}
 		h.call("POST", "/api/operator/runs/"+goes+"/end", "", as).want(409)
 		h.call("POST", "/api/operator/mail/test", "", as).want(200)
-		if text := h.mailTo(ada.email); !strings.Contains(text, "This installation sends mail") {
+		if text := h.mailTo(ada.email); !strings.Contains(text, "This server can send email") {
 			t.Error(text)
 		}
 
