@@ -22,7 +22,7 @@ func (e *Engine) softwareUnavailable(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	return runimages.Unavailable(caps, e.Images != nil, e.Environments != nil, ref)
+	return asSoftwareError(runimages.Unavailable(caps, e.Images != nil, e.Environments != nil, ref))
 }
 
 // softwareOf is the image or environment of a node, of which at least the name is
@@ -35,7 +35,7 @@ func (r *runner) softwareOf(ctx context.Context, n *node) (*runimages.Image, err
 		return nil, err
 	}
 	if i := r.images.Image(n.software); i != nil {
-		return i, i.ResolveErr
+		return i, asSoftwareError(i.ResolveErr)
 	}
 	return nil, errors.New("a node starts before its image or environment was asked for")
 }
@@ -45,6 +45,13 @@ func (r *runner) softwareOf(ctx context.Context, n *node) (*runimages.Image, err
 type softwareError struct{ error }
 
 func (e softwareError) Unwrap() error { return e.error }
+
+func asSoftwareError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return softwareError{err}
+}
 
 // imagesNeeded are those of the images and environments of a queued run that it
 // cannot start without. The run begins as if it were executed, and what the cache answers

@@ -171,6 +171,24 @@ func TestAnImageThatCannotBeHadFailsItsNode(t *testing.T) {
 	}
 }
 
+// unknownTag is a registry that does not know what a tag stands for.
+type unknownTag struct{ everyImage }
+
+func (unknownTag) Resolve(context.Context, string) (string, error) {
+	return "", fault.Unavailable("there is no such tag")
+}
+
+func TestAnImageWithAnUnknownTagFailsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newHarness(t, storetest.SQLite(t))
+	s.images = unknownTag{everyImage{t.TempDir()}}
+	s.open("w1")
+	r := s.await(s.submit(withImage, `{}`), terminal)
+	if r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.ImageUnavailable || !strings.Contains(r.ErrorMessage, "there is no such tag") {
+		t.Errorf("%s %s: %s", r.Status, r.ErrorCode, r.ErrorMessage)
+	}
+}
+
 // closing is a driver that refuses the first submission, as one that shuts down.
 type closing struct {
 	executor.Driver

@@ -21,10 +21,10 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	n := t.node
 	software, err := r.softwareOf(ctx, n)
 	if err == nil && software != nil {
-		err = software.Err()
+		err = asSoftwareError(software.Err())
 	}
 	if err != nil {
-		return executor.Spec{}, softwareError{err}
+		return executor.Spec{}, err
 	}
 	spec := executor.Spec{
 		Key: r.key(t), Fence: t.row.Fence, Dir: r.e.Bytes.Folder(r.key(t)), Interpreter: n.Interpreter, Command: n.Command,
