@@ -52,7 +52,7 @@ func TestAWorkflowIsPutIntoGitByCommands(t *testing.T) {
 		t.Errorf("pushed was %q", said)
 	}
 	made := strings.Fields(millrace("created wf_", "workflows", "create", "--git", address) + " ? ?")[1]
-	millrace("nothing has changed", "workflows", "refresh", "My analysis")
+	millrace("no changes", "workflows", "refresh", "My analysis")
 	millrace("", "run", "My analysis", "--watch")
 	// What somebody drew here goes there.
 	drawn := s.workflow(token, `{"nodes":[{"id":"a","name":"on: \ud83d\ude00","command":"echo \"$PARAM_x\"\necho 'yes'\n","env":{"LC_ALL":"C","N":"1","D":"2026-01-02"},"retries":{"max":1,"factor":1.5}}],"parameters":{"x":{"type":"boolean","default":true}}}`)

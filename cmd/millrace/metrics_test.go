@@ -60,7 +60,7 @@ func TestEveryChoreIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "## Chores")
+	_, table, _ := strings.Cut(string(page), "## Background jobs")
 	chores := names(source.String(), `Name: "([a-z-]+)"`)
 	for _, kind := range retention.Kinds {
 		chores = append(chores, "old-"+string(kind))
