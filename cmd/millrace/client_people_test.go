@@ -99,7 +99,7 @@ func linkCommands(t *testing.T, s *server) {
 	p.types(
 		typed{command: "runs share ${RUN} --hours 0", status: 1, tells: `^millrace: .*expiresInHours`},
 		typed{command: "runs share ${RUN} --hours 721", status: 1, tells: `^millrace: .*720`},
-		typed{command: "runs share ${RUN} -p nothing", status: 1, tells: `is not a valid parameter of this run`},
+		typed{command: "runs share ${RUN} -p nothing", status: 1, tells: `is not a parameter of this run`},
 		typed{command: "runs share run_nothing", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs unshare ${RUN} lnk_nothing", status: 1, tells: `^millrace: `},
 		typed{command: "runs unshare ${RUN} ${LINK}", prints: `^revoked ${LINK}$`},
@@ -141,7 +141,7 @@ func apiCommands(t *testing.T, s *server) {
 		typed{command: "api GET me -H nonsense", status: 1, tells: `-H nonsense: enter name:value`},
 		typed{command: "api GET nothing", status: 1, prints: `"code":"not_found"`, tells: `the server responded with 404`},
 		typed{command: "api 'G T' me", status: 1, tells: `invalid method`},
-		typed{command: "api GET https://example.org/api/me", status: 1, tells: `is not a valid path on the server, such as /api/me`},
+		typed{command: "api GET https://example.org/api/me", status: 1, tells: `is not a path on the server such as /api/me`},
 		typed{command: "api GET", status: 1, tells: `expected "<path>"`},
 		typed{command: "completion words -- runs out", prints: `\Aoutputs\n\z`},
 		typed{command: "completion words -- wf ex", prints: `\Aexport\n\z`},

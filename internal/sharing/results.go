@@ -137,7 +137,7 @@ func (in NewResultLink) problems() (wrong []fault.Detail) {
 	}
 	for i, name := range in.Parameters {
 		if !slices.Contains(in.Known, name) {
-			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("parameters[%d]", i), Message: "is no parameter of this run"})
+			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("parameters[%d]", i), Message: "is not a parameter of this run"})
 		}
 		if len(wrong) > 20 {
 			break
