@@ -105,7 +105,8 @@ func keptCommands(t *testing.T, s *server) {
 	)
 	p.kept["RUN"] = p.printed(`"id": "(run_[0-9a-f]+)"`)
 	p.types(
-		typed{command: "runs kept ${RUN}", prints: "^STEP +SHARD +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +0 +2 +\\d+ .* 20\\d\\d-"},
+		// Folders are kept when their attempts are released, after the end of the run.
+		typed{command: "runs kept ${RUN}", prints: "^STEP +SHARD +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +0 +2 +\\d+ .* 20\\d\\d-", soon: true},
 		typed{command: "runs kept ${RUN} --json", prints: "\"nodeId\": \"a\"\n\"attempt\": 2"},
 		typed{command: "runs kept ${RUN} a", prints: "^PATH +KIND +SIZE +KEPT$\n^sub/half.txt +file +\\d+ B +yes$"},
 		typed{command: "runs kept ${RUN} a --json", prints: `"path": "sub/half.txt"`},

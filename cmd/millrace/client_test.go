@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/cli/clitest"
 	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // serveHere runs a whole server in this process, so that tests of the client's
@@ -90,6 +91,7 @@ type typed struct {
 	prints  string
 	tells   string // on standard error
 	keep    string // the name for what it prints
+	soon    bool   // it may take a moment until it does that
 }
 
 // types has a person type commands one after the other.
@@ -97,11 +99,16 @@ func (p *person) types(steps ...typed) {
 	p.t.Helper()
 	for _, step := range steps {
 		command := p.fill(step.command)
-		status := p.Type(&struct {
-			cli.Commands `embed:""`
-		}{}, step.stdin, words(command)...)
-		out, errs := p.Printed.String(), p.Errors.String()
-		if status != step.status || !p.matches(out, step.prints) || !p.matches(errs, step.tells) {
+		var status int
+		var out, errs string
+		asExpected := func() bool {
+			status = p.Type(&struct {
+				cli.Commands `embed:""`
+			}{}, step.stdin, words(command)...)
+			out, errs = p.Printed.String(), p.Errors.String()
+			return status == step.status && p.matches(out, step.prints) && p.matches(errs, step.tells)
+		}
+		if !asExpected() && !(step.soon && waittest.Until(asExpected)) {
 			p.t.Errorf("millrace %s: status %d, want %d\nprints %.2000s\nwant   %s\ntells  %s\nwant   %s", command, status, step.status, out, step.prints, errs, step.tells)
 			if step.keep != "" {
 				p.t.FailNow()
