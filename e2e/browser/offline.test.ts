@@ -106,6 +106,18 @@ test("nothing runs before the server has what was edited", async () => {
   await page.getByRole("dialog", { name: "Run" }).waitFor();
 });
 
+test("a part of the editor that was not sent any more comes when the server is back", async () => {
+  const ada = await harness.person("Ada Early");
+  const { page } = ada;
+  let away = true;
+  await page.route(/CommandEditor/, (route) => (away ? route.abort() : route.continue()));
+  await open(ada);
+  await rename(page, "Add up", "Before the command");
+  away = false;
+  await page.getByRole("region", { name: "Command" }).getByRole("textbox").waitFor();
+  await node(page, "Before the command").waitFor();
+});
+
 test("an edit made offline survives leaving the page", async () => {
   const ada = await harness.person("Ada Away");
   const { page } = ada;

@@ -40,16 +40,19 @@ import { newProblems, pollProblems, showFindings } from "./problems.ts";
 import { SaveState } from "./SaveState.tsx";
 import type { Session } from "./session.ts";
 import { Toolbar } from "./Toolbar.tsx";
+import { untilLoaded } from "./untilLoaded.ts";
 import { useCanvasView, useFocusOnceDrawn } from "./useCanvasView.ts";
 import { useNode } from "./useDocument.ts";
 import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
-const SourcePanel = lazy(() => import("./SourcePanel.tsx"));
-const Find = lazy(async () => ({ default: (await import("./Insert.tsx")).Find }));
-const Insert = lazy(async () => ({ default: (await import("./Insert.tsx")).Insert }));
-const LeftoverDialog = lazy(async () => ({ default: (await import("./LeftoverDialog.tsx")).LeftoverDialog }));
+const SourcePanel = lazy(() => untilLoaded(() => import("./SourcePanel.tsx")));
+const Find = lazy(async () => ({ default: (await untilLoaded(() => import("./Insert.tsx"))).Find }));
+const Insert = lazy(async () => ({ default: (await untilLoaded(() => import("./Insert.tsx"))).Insert }));
+const LeftoverDialog = lazy(async () => ({
+  default: (await untilLoaded(() => import("./LeftoverDialog.tsx"))).LeftoverDialog,
+}));
 const ShortcutsDialog = lazy(async () => ({
-  default: (await import("./actions/ShortcutsDialog.tsx")).ShortcutsDialog,
+  default: (await untilLoaded(() => import("./actions/ShortcutsDialog.tsx"))).ShortcutsDialog,
 }));
 
 /** fetchAhead loads the parts of the editor that are shown later: the server may be away by then. */

@@ -19,12 +19,19 @@ import { cannotRun, RunButton } from "./RunButton.tsx";
 import { SaveTrouble } from "./SaveState.tsx";
 import { Session } from "./session.ts";
 import { LeftEdits, LostEdits } from "./UnsavedEdits.tsx";
+import { untilLoaded } from "./untilLoaded.ts";
 
-const RunDialog = lazy(async () => ({ default: (await import("../runs/start/RunDialog.tsx")).RunDialog }));
-const RunFromHere = lazy(async () => ({ default: (await import("../runs/page/Retry.tsx")).RunFromHere }));
-const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
+const RunDialog = lazy(async () => ({
+  default: (await untilLoaded(() => import("../runs/start/RunDialog.tsx"))).RunDialog,
+}));
+const RunFromHere = lazy(async () => ({
+  default: (await untilLoaded(() => import("../runs/page/Retry.tsx"))).RunFromHere,
+}));
+const ShareDialog = lazy(async () => ({
+  default: (await untilLoaded(() => import("../sharing/ShareDialog.tsx"))).ShareDialog,
+}));
 
-const FollowsGit = lazy(() => import("./FollowsGit.tsx"));
+const FollowsGit = lazy(() => untilLoaded(() => import("./FollowsGit.tsx")));
 
 const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
 

@@ -16,8 +16,9 @@ import { Marked, WithFindings } from "./Marked.tsx";
 import { NodePackages } from "./NodePackages.tsx";
 import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
+import { untilLoaded } from "./untilLoaded.ts";
 
-const CommandEditor = lazy(() => import("./CommandEditor.tsx"));
+const CommandEditor = lazy(() => untilLoaded(() => import("./CommandEditor.tsx")));
 // Without the server no step can be tested, and everything else must still be editable.
 const TestStep = lazy(() =>
   import("../runs/start/TestStep.tsx").then(
