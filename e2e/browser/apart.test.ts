@@ -30,6 +30,13 @@ async function goTo(page: Page, step: string, at: Place): Promise<void> {
   await page.keyboard.press(at);
 }
 
+/** opened waits until all of the editor that is used here has been sent. */
+async function opened(page: Page): Promise<void> {
+  await page.getByRole("tab", { name: "Code" }).click();
+  await page.getByLabel("Definition", { exact: true }).waitFor();
+  await goTo(page, "Silent", "Control+End");
+}
+
 async function type(page: Page, step: string, at: Place, text: string): Promise<void> {
   await goTo(page, step, at);
   await page.keyboard.type(text);
@@ -99,6 +106,7 @@ test("one of two people is offline for a minute: whatever both type, rename and 
   for (const { page } of [ada, bo]) {
     await page.goto(`${harness.url}/workflows/${id}`);
     await page.getByText("Saved", { exact: true }).waitFor();
+    await opened(page);
   }
 
   network.lose();
