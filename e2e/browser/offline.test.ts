@@ -110,7 +110,7 @@ test("a part of the editor that was not sent any more comes when the server is b
   const ada = await harness.person("Ada Early");
   const { page } = ada;
   let away = true;
-  await page.route(/CommandEditor/, (route) => (away ? route.abort() : route.continue()));
+  await page.route(/CommandEditor|api\/health/, (route) => (away ? route.abort() : route.continue()));
   await open(ada);
   await rename(page, "Add up", "Before the command");
   away = false;
