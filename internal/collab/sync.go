@@ -110,7 +110,8 @@ func (r *room) unsynced(summary string) (workflows.LiveDefinition, error) {
 	return workflows.LiveDefinition{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
 }
 
-// definition is what the document says, in the order of an earlier one. mu is held.
+// definition returns the document as a definition. Its parts are in the same order as in
+// the definition prior. The caller holds mu.
 func (r *room) definition(prior []byte) ([]byte, error) {
 	return document.Read(r.doc, document.IDs(r.doc, r.ids), prior)
 }

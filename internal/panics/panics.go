@@ -56,8 +56,7 @@ func Restart(ctx context.Context, log *slog.Logger, work func(context.Context)) 
 		if err == nil {
 			return
 		}
-		panicked, _ := errors.AsType[*Error](err)
-		log.ErrorContext(ctx, "work in the background panicked, and begins again", slog.Any("error", err), slog.String("stack", panicked.Stack))
+		log.ErrorContext(ctx, "work in the background panicked, and begins again", About(err)...)
 		select {
 		case <-ctx.Done():
 			return

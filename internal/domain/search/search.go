@@ -167,10 +167,10 @@ const (
 	foundIn     = 20_000
 )
 
-// Find reads a list in pages, each after the last thing of the one before, and
-// gives the first limit things whose names have the parts. It looks at so many
-// things at most, so that a long list costs nobody much at once. Where the list
-// goes on, last is what the next Find begins after.
+// Find returns the first limit things of a list whose names have the parts. It reads the
+// list in pages; each page begins after the last thing of the page before. One call looks
+// at a bounded number of things, so that a long list takes little time at once. If the
+// list goes on, last is the thing after which the next call begins.
 func Find[T any](p Parts, limit int, after T, name func(T) string, page func(after T, n int) ([]T, error)) (found []T, last *T, err error) {
 	size := limit + 1
 	if len(p) > 0 {

@@ -79,9 +79,9 @@ func (g *Guard) Relieve(ctx context.Context) {
 	}
 }
 
-// RelieveLow makes room on a disk that has been low for some time, so that no task
-// can keep the server from taking things on: it ends the largest tasks if there
-// would be enough space without tasks. It reports whether there is.
+// RelieveLow makes room on a disk that has been low for some time, since the server
+// accepts no uploads and runs until then. It ends the largest tasks, unless there would
+// be too little space even without any task. It reports whether there is enough space.
 func (g *Guard) RelieveLow(ctx context.Context) (enough bool) {
 	if !g.isBelow(low) {
 		return true

@@ -369,8 +369,8 @@ func TestFailureOnFullFileSystemIsNotTheCommands(t *testing.T) {
 	}
 }
 
-// A command that fills the file system and fails at once, before anybody has looked, did
-// not fail by itself either.
+// A command that fills the file system and fails before the watch has seen that: the
+// machine failed, not the command.
 func TestFailureIsNotTheCommandsWhereItFillsTheDiskAtOnce(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

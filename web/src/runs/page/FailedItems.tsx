@@ -14,7 +14,7 @@ import { itemText } from "./items.ts";
 
 const first = 5;
 const more = 20;
-const tailLines = 3; // an error is at the end of a log
+const tailLines = 3; // The error is usually in the last lines of a log.
 
 interface FailedItemsProps {
   store: RunStore;

@@ -38,8 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(relay.Run(socket, os.Args[1:]))
 }
 
-// leaveNetwork puts this thread into a network namespace that has nothing but a
-// loopback.
+// leaveNetwork moves this thread into a network namespace that has only a loopback device.
 func leaveNetwork() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return os.NewSyscallError("unshare", err)

@@ -29,9 +29,9 @@ func Path(folder string) string { return folder + "/" + headFile }
 // partOf is how much of what is kept each of the two files of the end may hold.
 const partOf = 8
 
-// markEvery bounds how exactly the time of a line is known. A command that
-// writes a byte to one stream after the other would have a mark for each, so
-// marks take up no more than some and a part of the text.
+// markEvery bounds how exactly the time of a line is known. A command that alternates
+// between its two streams after every byte needs a mark for each byte, so the size of all
+// marks is bounded by fewMarks and a part of the text.
 const (
 	markEvery = 100 * time.Millisecond
 	fewMarks  = 256 << 10 // bytes, for some 10,000
