@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
+	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/runs"
@@ -128,8 +129,7 @@ func (r *runner) fits(n *node, s *shard) bool {
 	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && ofNode >= n.Scatter.MaxParallel {
 		return false
 	}
-	size := r.run.Size
-	return running == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
+	return running == 0 || placement.Fits(vcpu, ram, gpu, r.run.Size)
 }
 
 // newAttempt is the next one of a shard.

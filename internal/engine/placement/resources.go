@@ -26,3 +26,10 @@ func Resources(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB fl
 	}
 	return vcpu, ramGB, gpu
 }
+
+// Fits reports whether tasks that take so much together fit a size. Sums of fractions
+// come out a little too large: ten tasks of a tenth of a vCPU are one.
+func Fits(vcpu, ramGB float64, gpu int, size credits.Size) bool {
+	const rounding = 1e-9
+	return vcpu <= float64(size.VCPU)+rounding && ramGB <= float64(size.RAMGB)+rounding && gpu <= size.GPU
+}
