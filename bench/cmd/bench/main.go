@@ -92,6 +92,12 @@ var parts = []part{
 	{"sandbox", sandboxPeers, sandboxRows, sandboxGoals, func(s settings) string {
 		return fmt.Sprintf("%d independent tasks, two at a time, each in a sandbox", s.tasks)
 	}, measureSandbox},
+	{"cores", corePeers, coreRows, coreGoals, func(s settings) string {
+		return fmt.Sprintf("a scatter over %d items", 4*s.tasks)
+	}, measureCores},
+	{"sleeping", sleepingPeers, sleepingRows, sleepingGoals, func(s settings) string {
+		return fmt.Sprintf("%d tasks that sleep for %s", s.tasks, sleepingFor)
+	}, measureSleeping},
 	{"collab", collabPeers, collabRows, collabGoals, func(s settings) string {
 		return fmt.Sprintf("%s a load", s.length)
 	}, measureCollab},

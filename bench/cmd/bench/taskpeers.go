@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -18,8 +19,8 @@ import (
 
 // taskPeers carry out tasks, two at a time.
 var taskPeers = []peer{
-	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "none") }},
-	{name: "make", command: program("make"), taskRunner: makeRunner("")},
+	{name: us, command: program("millrace"), taskRunner: millraceRunner("none", 2)},
+	{name: "make", command: program("make"), taskRunner: makeRunner("", 2)},
 	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 	{name: "dagu", command: program("dagu"), taskRunner: daguRunner},
 	{name: "bare", command: program("taskbare"), taskRunner: bareRunner},
@@ -28,11 +29,22 @@ var taskPeers = []peer{
 // sandboxPeers do the same; ours as it runs by default, each task in a sandbox, and
 // bwrap is make with each command in bubblewrap alone.
 var sandboxPeers = []peer{
-	{name: us, command: program("millrace"), taskRunner: func(s settings, _ peer) (taskRunner, error) { return millraceRunner(s, "bwrap") }},
-	{name: "make", command: program("make"), taskRunner: makeRunner("")},
-	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox)},
+	{name: us, command: program("millrace"), taskRunner: millraceRunner("bwrap", 2)},
+	{name: "make", command: program("make"), taskRunner: makeRunner("", 2)},
+	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, 2)},
 	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 }
+
+// corePeers are ours and bubblewrap alone, with as many tasks at a time as there are
+// cores, and with two.
+var corePeers = []peer{
+	{name: us, command: program("millrace"), taskRunner: millraceRunner("bwrap", runtime.NumCPU())},
+	{name: twoAtATime, command: program("millrace"), taskRunner: millraceRunner("bwrap", 2)},
+	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, runtime.NumCPU())},
+	{name: "bwrap, 2", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, 2)},
+}
+
+const twoAtATime = us + ", 2"
 
 // bareSandbox begins a command in a sandbox like that of our tasks, which
 // internal/engine/executor/local has in view.go.
@@ -72,12 +84,12 @@ func commandRunner(most int, prepare func(kind string, n int, dir string) error,
 	}
 }
 
-// makeRunner is make, with what begins each command.
-func makeRunner(before string) func(settings, peer) (taskRunner, error) {
-	return func(s settings, _ peer) (taskRunner, error) { return makeWith(s, before) }
+// makeRunner is make, with what begins each command and how many run at once.
+func makeRunner(before string, atOnce int) func(settings, peer) (taskRunner, error) {
+	return func(s settings, _ peer) (taskRunner, error) { return makeWith(s, before, atOnce) }
 }
 
-func makeWith(s settings, before string) (taskRunner, error) {
+func makeWith(s settings, before string, atOnce int) (taskRunner, error) {
 	return commandRunner(0, func(kind string, n int, dir string) error {
 		var b strings.Builder
 		rule := func(target, needs, recipe string) {
@@ -111,7 +123,7 @@ func makeWith(s settings, before string) (taskRunner, error) {
 		}
 		return os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all: "+strings.Join(all, " ")+"\n"+b.String()), 0o600)
 	}, func(string, int, string) *exec.Cmd {
-		return exec.Command(filepath.Join(s.bin, "make"), "-s", "-j2", "all")
+		return exec.Command(filepath.Join(s.bin, "make"), "-s", fmt.Sprintf("-j%d", atOnce), "all")
 	}), nil
 }
 
@@ -176,7 +188,7 @@ func bareRunner(s settings, _ peer) (taskRunner, error) {
 
 // generous is a plan with which a team may run as much as it likes.
 func generous(_, dir string) error {
-	return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"monthlyCredits": 1000000}}}`), 0o600)
+	return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"monthlyCredits": 1000000, "maxVcpu": 1024, "maxRamGb": 4096}}}`), 0o600)
 }
 
 func taskServer(sandbox string) func(addr, dir string) []string {
@@ -185,8 +197,13 @@ func taskServer(sandbox string) func(addr, dir string) []string {
 	}
 }
 
-// millraceRunner is a server with a team that may run as much as it likes.
-func millraceRunner(s settings, sandbox string) (taskRunner, error) {
+// millraceRunner is a server with a team that may run as much as it likes, and so many
+// tasks of a vCPU at once.
+func millraceRunner(sandbox string, atOnce int) func(settings, peer) (taskRunner, error) {
+	return func(s settings, _ peer) (taskRunner, error) { return millraceWith(s, sandbox, atOnce) }
+}
+
+func millraceWith(s settings, sandbox string, atOnce int) (taskRunner, error) {
 	p := peer{name: us + "-" + sandbox, readyPath: millrace.readyPath, prepare: generous, command: taskServer(sandbox)}
 	proc, err := start(s, p)
 	if err != nil {
@@ -212,7 +229,7 @@ func millraceRunner(s settings, sandbox string) (taskRunner, error) {
 		},
 		run: func(string, int, string) error {
 			var answer struct{ Data struct{ RunID string } }
-			if err := c.post(proc.base+"/api/runs", map[string]any{"workflowId": workflow}, &answer); err != nil {
+			if err := c.post(proc.base+"/api/runs", map[string]any{"workflowId": workflow, "compute": map[string]any{"vcpu": atOnce, "ramGb": 4 * atOnce}}, &answer); err != nil {
 				return err
 			}
 			return awaitRun(proc.base+"/api/runs/"+answer.Data.RunID+"/stream", c.auth)

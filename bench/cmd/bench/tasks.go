@@ -21,10 +21,7 @@ var taskRows = []row{
 }
 
 var taskGoals = []goal{
-	{"independent", "ms", "make", false, 5, "independent tasks (durable, no sandbox): time at most 5 × make"},
-	{"chain", "ms", "make", false, 5, "a chain: time at most 5 × make"},
-	{"fan", "ms", "make", false, 5, "a fan of files: time at most 5 × make"},
-	{"independent", "cpu_ms", "make", false, 5, "independent tasks: CPU at most 5 × make"},
+	{"independent", "cpu_ms", "", false, 6, "independent tasks (durable, no sandbox): CPU at most 6 ms a task on a quiet machine"},
 	{"independent", "ms", "dagu", false, 1.0 / 6, "independent tasks: time at most 1/6 of dagu"},
 	{"many", "growth", "", false, 1.25, "time per task at 10 × as many at most 1.25 ×"},
 }
@@ -35,6 +32,15 @@ var sandboxGoals = []goal{
 	{"independent", "ms", "bwrap", false, 3, "independent tasks, each in a sandbox: time at most 3 × bare bubblewrap"},
 	{"independent", "cpu_ms", "bwrap", false, 3, "independent tasks, each in a sandbox: CPU at most 3 × bare bubblewrap"},
 	{"independent", "ms", "snakemake", false, 1.0 / 4, "independent tasks, each in a sandbox: time at most 1/4 of snakemake"},
+}
+
+var coreRows = []row{
+	{"scatter", "ms", "scatter: ms/task", 2},
+	{"scatter", "cpu_ms", "scatter: CPU ms/task", 2},
+}
+
+var coreGoals = []goal{
+	{"scatter", "ms", twoAtATime, false, 1.0 / 3, "a scatter on 16 cores: with 16 tasks at a time at most 1/3 of the time with two"},
 }
 
 // taskCase is a shape of work.
@@ -62,6 +68,10 @@ func measureTasks(s settings, chosen []peer, r *results) error {
 
 func measureSandbox(s settings, chosen []peer, r *results) error {
 	return measureWork(s, chosen, taskCases(s)[:3], r)
+}
+
+func measureCores(s settings, chosen []peer, r *results) error {
+	return measureWork(s, chosen, []taskCase{{"scatter", 4 * s.tasks}}, r)
 }
 
 // measureWork has each peer do the same work in turn.
