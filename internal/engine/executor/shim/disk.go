@@ -23,6 +23,7 @@ type disk struct {
 
 	used    space // when files were last counted
 	left    space // of the file system, then
+	now     space // of the file system, when it was last looked at
 	countAt time.Time
 
 	first       space     // of the file system, when the command began
@@ -55,7 +56,7 @@ func newDisk(f Folder, most int64, spared int) *disk {
 	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most, spared: spared}
 	d.files = min(max(most/block, fewFiles), maxFiles)
 	d.first = d.free()
-	d.left = d.first
+	d.left, d.now = d.first, d.first
 	return d
 }
 
@@ -76,10 +77,30 @@ func copiedInputs(f Folder) space {
 	return c.space
 }
 
+// What all commands together write in a second at most, into memory, and how soon
+// the file system is looked at again at least.
+const (
+	bytesPerSecond = 4 << 30
+	filesPerSecond = 1 << 20
+	leastDiskTick  = 20 * time.Millisecond
+)
+
+// lookAfter is how long the file system need not be looked at: less than all commands
+// take to fill what it has left. That a command takes up too much itself can wait for
+// the next tick while others have room.
+func (d *disk) lookAfter() time.Duration {
+	if d == nil {
+		return tick
+	}
+	seconds := min(float64(d.now.bytes-almostNone)/bytesPerSecond, float64(d.now.files)/filesPerSecond)
+	return max(leastDiskTick, min(tick, time.Duration(seconds*float64(time.Second))))
+}
+
 // over reports whether the command, whose processes begin with pid, takes up
 // too much.
 func (d *disk) over(now time.Time, pid int) bool {
 	left := d.free()
+	d.now = left
 	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
 	if !shrunk && now.Before(d.countAt) {
 		return false

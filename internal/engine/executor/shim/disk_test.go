@@ -141,6 +141,31 @@ func TestFoldersInFoldersAreBounded(t *testing.T) {
 	}
 }
 
+// The less a file system has left, the sooner it is looked at again: before all commands
+// together could have filled it.
+func TestAFileSystemIsLookedAtBeforeItCanBeFull(t *testing.T) {
+	t.Parallel()
+	const many = 1 << 30
+	for name, tt := range map[string]struct {
+		left space
+		want time.Duration
+	}{
+		"much is left":   {space{1 << 40, many}, tick},
+		"little is left": {space{almostNone + 400<<20, many}, 97656250 * time.Nanosecond},
+		"few inodes":     {space{1 << 40, 1 << 17}, 125 * time.Millisecond},
+		"nearly full":    {space{almostNone + 1, many}, leastDiskTick},
+		"full":           {space{0, many}, leastDiskTick},
+	} {
+		if got := (&disk{now: tt.left}).lookAfter(); got != tt.want {
+			t.Errorf("%s: after %s, want %s", name, got, tt.want)
+		}
+	}
+	var none *disk
+	if got := none.lookAfter(); got != tick {
+		t.Errorf("without a limit: after %s", got)
+	}
+}
+
 // Files are counted when it is time, or when the file system has lost what the command may
 // still use; not with every look.
 func TestFilesAreCountedWhenTheyMayBeTooMany(t *testing.T) {

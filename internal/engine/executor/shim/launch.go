@@ -66,7 +66,6 @@ func (c Cgroup) Exists() bool { return len(c.Threads) > 0 || c.Folder != "" }
 const (
 	defaultLog = 64 << 20
 	tick       = 200 * time.Millisecond
-	diskTick   = 20 * time.Millisecond // a command writes a gigabyte in a second
 )
 
 // The statuses of the shim itself.

@@ -193,20 +193,15 @@ func (t *task) begin(joined bool) (*command, error) {
 func (t *task) watch(c *command) {
 	defer t.meter.still.watch()()
 	presence := newServerPresence(t.launch.AbandonAfter - t.launch.Grace)
-	every := tick
-	if t.launch.Disk > 0 {
-		every = diskTick
-	}
 	t.shim.watch(t)
 	defer t.shim.unwatch(t)
 	next := time.Now().Add(tick)
-	for soon := time.Now().Add(every); !c.gone(); {
+	for soon := time.Now().Add(leastDiskTick); !c.gone(); {
 		t.wait(c, time.Until(soon))
 		now := time.Now()
 		if now.Before(soon) {
 			continue
 		}
-		soon = now.Add(every)
 		t.followFreeze(c)
 		t.noteFull(now)
 		if t.launch.Disk > 0 && t.meter.disk.over(now, c.pid) {
@@ -216,6 +211,7 @@ func (t *task) watch(c *command) {
 			next = now.Add(tick)
 			t.look(c, now, presence)
 		}
+		soon = now.Add(t.meter.disk.lookAfter())
 	}
 	t.noteFull(time.Now()) // since the last look; nobody makes room before we have answered or unwatch
 }
