@@ -47,16 +47,7 @@ func (s *Server) Measure() Measure {
 
 // publishPresence sends who is where to the sockets of the room and to the other servers.
 func (r *room) publishPresence(ctx context.Context) {
-	now := r.s.Now()
-	r.mu.Lock()
-	here, others := r.gather(now)
-	if len(here) > 0 {
-		r.presenceSentAt = now
-	}
-	if len(others) > 0 {
-		r.bridged = now
-	}
-	r.mu.Unlock()
+	here, others := r.gather(r.s.Now())
 	if len(here) > 0 {
 		frame := presenceFrame(here)
 		for _, c := range r.recipients(nil) {

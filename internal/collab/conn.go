@@ -50,7 +50,9 @@ func newConn(r *room, ws *websocket.Conn, line *sendQueue, pass sharing.Pass, ac
 // serve speaks with the client until one of them leaves.
 func (c *conn) serve() {
 	c.mu.Lock()
-	c.keepAliveTimer = time.AfterFunc(c.r.s.Times.KeepAlive, c.keepAlive)
+	c.keepAliveTimer = time.AfterFunc(c.r.s.Times.KeepAlive, func() {
+		_ = c.r.closeOnPanic(context.Background(), func() error { c.keepAlive(); return nil })
+	})
 	c.mu.Unlock()
 	if c.r.join(c) {
 		if c.acks {
@@ -87,7 +89,9 @@ func (c *conn) listen() {
 			c.close(codeBad, "this is no message of the protocol")
 			return
 		}
-		c.handle(m)
+		if c.r.closeOnPanic(ctx, func() error { c.handle(m); return nil }) != nil {
+			return
+		}
 		now := c.r.s.Now()
 		left = min(burst, left+now.Sub(seen).Seconds()*perSecond) - 1 - float64(len(frame)+c.takeCharged())/perMessage
 		seen = now

@@ -145,8 +145,10 @@ func (r *room) everybody() []byte {
 }
 
 // gather collects what is to be sent, here and to the other servers, and
-// forgets who is gone. mu is held.
+// forgets who is gone.
 func (r *room) gather(now time.Time) (here, elsewhere []entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for id, p := range r.people {
 		if p.state != nil && now.Sub(p.at) > presenceLife {
 			p.state = nil
@@ -174,6 +176,12 @@ func (r *room) gather(now time.Time) (here, elsewhere []entry) {
 				delete(p.conn.clients, id)
 			}
 		}
+	}
+	if len(here) > 0 {
+		r.presenceSentAt = now
+	}
+	if len(elsewhere) > 0 {
+		r.bridged = now
 	}
 	return here, elsewhere
 }

@@ -23,6 +23,12 @@ type renameAnswer struct {
 	Edits   []fault.Edit `json:"edits"`
 }
 
+func (r *room) latestDefinition() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock() // also after a panic, so that the room can be closed
+	return r.definition(nil)
+}
+
 // rename answers with the edits that make everything in the document name a thing
 // by another name. The document has all that the client had written before it
 // asked.
@@ -32,9 +38,7 @@ func (r *room) rename(c *conn, body []byte) {
 		c.close(codeBad, "this is no request to rename anything")
 		return
 	}
-	r.mu.Lock()
-	definition, err := r.definition(nil)
-	r.mu.Unlock()
+	definition, err := r.latestDefinition()
 	if err != nil {
 		c.close(codeBad, "the document cannot be read")
 		return

@@ -213,9 +213,8 @@ func (r *room) wakeUp() {
 	}
 }
 
-// run is the room's own goroutine: it stores, sends who is here, has the
-// definition follow, and closes the room when nobody has been in it for a
-// while.
+// run is the room's own goroutine: it loads the document, and works until the room is
+// closed.
 func (r *room) run(ctx context.Context) {
 	if r.loadErr = panics.Catch(func() error { return r.load(ctx) }); panics.Is(r.loadErr) {
 		r.logError(ctx, r.loadErr)
@@ -225,6 +224,12 @@ func (r *room) run(ctx context.Context) {
 		r.drop()
 		return
 	}
+	_ = r.closeOnPanic(ctx, func() error { r.work(ctx); return nil })
+}
+
+// work stores, sends who is here, has the definition follow, and closes the room when
+// nobody has been in it for a while.
+func (r *room) work(ctx context.Context) {
 	r.send(ctx, messageWho, "")
 	defer r.send(ctx, messageClosed, "")
 	timer := time.NewTimer(r.s.Times.KeepEmpty)
@@ -247,6 +252,16 @@ func (r *room) run(ctx context.Context) {
 		}
 		timer.Reset(r.pause())
 	}
+}
+
+// closeOnPanic calls a function. A panic of it closes the room, because nobody knows what it left
+// of the document in memory. Clients come back to a room that is loaded anew.
+func (r *room) closeOnPanic(ctx context.Context, f func() error) error {
+	err := panics.Catch(f)
+	if panics.Is(err) && !r.closed() {
+		r.fail(ctx, err)
+	}
+	return err
 }
 
 // logError notes what went wrong with what is tried again anyway.

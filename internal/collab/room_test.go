@@ -747,6 +747,67 @@ func TestPanicOverADocumentEndsNoServer(t *testing.T) {
 	}
 }
 
+// failsOnce panics at the first update that is stored.
+type failsOnce struct {
+	sharing.Documents
+	panicked *atomic.Bool
+}
+
+func (d failsOnce) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u sharing.Update, now time.Time) (int64, error) {
+	if d.panicked.CompareAndSwap(false, true) {
+		panic("out of order")
+	}
+	return d.Documents.AppendUpdate(ctx, id, epoch, u, now)
+}
+
+// failsToSend is a bridge that panics at the first message.
+type failsToSend struct {
+	quiet
+	panicked *atomic.Bool
+}
+
+func (b failsToSend) Send(context.Context, string) error {
+	if b.panicked.CompareAndSwap(false, true) {
+		panic("out of order")
+	}
+	return nil
+}
+
+// A panic in what a room does closes the room. Its clients come back to one that works, and
+// other rooms and requests hear nothing of it.
+func TestPanicClosesTheRoomAlone(t *testing.T) {
+	panicked := &atomic.Bool{}
+	for name, broken := range map[string]func(*collab.Options){
+		"storing an edit":             func(o *collab.Options) { o.Documents = failsOnce{o.Documents, panicked} },
+		"notifying the other servers": func(o *collab.Options) { o.Bridge = failsToSend{panicked: panicked} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			panicked.Store(false)
+			h := newHarness(t, broken)
+			c := h.dial(h.token())
+			c.set("extra", "x-note", "lost")
+			// Who comes as the room closes may be let into the next one.
+			c.until("sent away, or in another room", func() bool { return c.closed != 0 || c.stored >= c.sent })
+			again := h.dial(h.token())
+			again.isSynced()
+			again.set("extra", "x-note", "kept")
+			again.saved()
+			h.dial(h.token(asViewer)).sees("extra", "x-note", "kept")
+		})
+	}
+	t.Run("storing for a request", func(t *testing.T) {
+		panicked.Store(false)
+		h := newHarness(t, func(o *collab.Options) { o.Documents = failsOnce{o.Documents, panicked} })
+		d := workflows.LiveDefinition{Team: h.caller.Team, Workflow: h.workflow, Definition: []byte(`{"nodes":[{"id":"a","command":"true"}]}`), Author: access.Author{User: h.caller.User}}
+		if _, err := h.server.ApplyDefinition(t.Context(), d); !panics.Is(err) {
+			t.Fatal(err)
+		}
+		if done, err := h.server.ApplyDefinition(t.Context(), d); err != nil || !done {
+			t.Errorf("in a room that is loaded anew: %v, %v", done, err)
+		}
+	})
+}
+
 // A definition that a server which shuts down could not write is not taken for the newest.
 func TestServerThatShutsDownRefusesWhatItCannotSync(t *testing.T) {
 	u := unsettled{tried: make(chan struct{}, 10_000)}

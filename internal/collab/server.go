@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/ydoc"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -252,7 +253,7 @@ func (s *Server) within(ctx context.Context, team ids.Team, id ids.Workflow, do 
 		if r, err = s.enter(ctx, team, id); err != nil {
 			return err
 		}
-		err = do(context.WithoutCancel(ctx), r)
+		err = r.closeOnPanic(ctx, func() error { return do(context.WithoutCancel(ctx), r) })
 		r.release()
 		if !errors.Is(err, errRoomClosed) {
 			return err
@@ -266,15 +267,15 @@ func (s *Server) within(ctx context.Context, team ids.Team, id ids.Workflow, do 
 func (s *Server) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	if s.Bridge != nil {
-		listening.Go(func() { s.listen(ctx) })
+		listening.Go(func() { panics.Restart(ctx, s.Log, s.listen) })
 	}
 	tick := time.NewTicker(s.Times.Watch)
 	defer tick.Stop()
 	var trouble error // said once
 	for ctx.Err() == nil {
-		err := s.watch(ctx)
+		err := panics.Catch(func() error { return s.watch(ctx) })
 		if err != nil && trouble == nil && ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "cannot look after the editor rooms; trying on", slog.Any("error", err))
+			s.Log.ErrorContext(ctx, "cannot look after the editor rooms; trying on", panics.About(err)...)
 		}
 		trouble = err
 		select {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/ydoc"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -20,10 +21,19 @@ var errRoomClosed = errors.New("the room was closed")
 
 // store writes what waits, in one piece, and only then sends it to the others. Who
 // asked what they lack is answered after that, so that nobody ever sees what
-// could still be lost.
+// could still be lost. An error, or a panic, closes the room.
 func (r *room) store(ctx context.Context) error {
 	r.storeMu.Lock()
 	defer r.storeMu.Unlock()
+	err := panics.Catch(func() error { return r.storePending(ctx) })
+	if err != nil {
+		r.fail(ctx, err)
+	}
+	return err
+}
+
+// storePending is store without closing the room. storeMu is held.
+func (r *room) storePending(ctx context.Context) error {
 	r.mu.Lock()
 	batch, behind, over := r.pending, r.behind, r.ended
 	r.pending, r.behind, r.busy = nil, false, len(r.pending) > 0
@@ -40,7 +50,6 @@ func (r *room) store(ctx context.Context) error {
 		err = r.catchUp(ctx)
 	}
 	if err != nil {
-		r.fail(ctx, err)
 		return err
 	}
 	r.mu.Lock()
@@ -175,9 +184,7 @@ func (r *room) catchUp(ctx context.Context) error {
 	if d.Epoch != r.head.Epoch {
 		return fault.Stale("the document has started afresh")
 	}
-	r.mu.Lock()
-	news, err := r.apply(d)
-	r.mu.Unlock()
+	news, err := r.applyLocked(d)
 	if err != nil || len(news) == 0 {
 		return err
 	}
@@ -186,6 +193,12 @@ func (r *room) catchUp(ctx context.Context) error {
 		r.fanOut(toSend, nil)
 	}
 	return err
+}
+
+func (r *room) applyLocked(d sharing.Document) (news [][]byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock() // also after a panic, so that the room can be closed
+	return r.apply(d)
 }
 
 // current makes the room know all that is stored anywhere.
@@ -207,7 +220,7 @@ func (r *room) current(ctx context.Context) error {
 // They come back with what they have.
 func (r *room) fail(ctx context.Context, err error) {
 	if !errors.Is(err, errRoomClosed) && fault.KindOf(err) == fault.KindInternal {
-		r.s.Log.ErrorContext(ctx, "an editor room has failed", slog.String("workflow", string(r.id)), slog.Any("error", err))
+		r.s.Log.ErrorContext(ctx, "an editor room has failed", append(panics.About(err), slog.String("workflow", string(r.id)))...)
 	}
 	code, reason := failed(err)
 	r.closeAll(code, reason)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/panics"
+	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -22,10 +23,12 @@ func (r *room) syncIfDue(ctx context.Context) {
 	}
 	r.syncing = true
 	r.s.loops.Go(func() {
-		_, err := r.syncDefinition(ctx, "")
-		if err == nil && snapshot {
-			err = panics.Catch(func() error { return r.snapshot(ctx) })
-		}
+		err := panics.Catch(func() error {
+			if _, err := r.syncDefinition(ctx, ""); err != nil || !snapshot {
+				return err
+			}
+			return r.snapshot(ctx)
+		})
 		r.logError(ctx, err)
 		r.mu.Lock()
 		if r.syncing = false; err != nil {
@@ -160,12 +163,8 @@ func (r *room) compact(ctx context.Context) error {
 	if err := r.snapshot(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	head, size := r.head, len(r.doc.Encode())
-	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Synced || len(r.others) > 0
-	definition, err := r.definition(r.lastDefinition)
-	r.mu.Unlock()
-	if err != nil || stays {
+	head, size, definition, err := r.outgrown()
+	if err != nil || definition == nil {
 		return err
 	}
 	fresh, err := document.Seed(definition)
@@ -173,4 +172,17 @@ func (r *room) compact(ctx context.Context) error {
 		return err
 	}
 	return r.s.Documents.ResetDocument(ctx, r.id, head, fresh, r.s.Now())
+}
+
+// outgrown is the definition with which the document could start afresh, and how large
+// the document is; nil if it is to stay as it is.
+func (r *room) outgrown() (head sharing.Head, size int, definition []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	head, size = r.head, len(r.doc.Encode())
+	if size < growthFrom || r.doc.Pending() || head.Seq != head.Synced || len(r.others) > 0 {
+		return head, size, nil, nil
+	}
+	definition, err = r.definition(r.lastDefinition)
+	return head, size, definition, err
 }
