@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 const (
@@ -57,7 +58,7 @@ func severalAtOnce[T any](list []T, do func(T) error) (r Cleaned) {
 	g.SetLimit(askedAtOnce)
 	for _, one := range list {
 		g.Go(func() error {
-			err := do(one)
+			err := panics.Catch(func() error { return do(one) })
 			mu.Lock()
 			defer mu.Unlock()
 			r.count(err)

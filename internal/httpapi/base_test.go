@@ -354,9 +354,10 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Checks["storage"] = func(context.Context) error { return errors.New("postgres://user:password@host") }
+		o.Checks["clock"] = func(context.Context) error { panic("out of order") }
 	})
 	r := h.call("GET", "/api/health/ready", "").wantCode(503, "not_ready")
-	if !strings.Contains(r.text("error"), "storage") || r.text("data", "checks", "database") != "ok" || strings.Contains(r.body, "password") {
+	if !strings.Contains(r.text("error"), "storage") || !strings.Contains(r.text("error"), "clock") || r.text("data", "checks", "database") != "ok" || strings.Contains(r.body, "password") {
 		t.Error(r.body)
 	}
 	h.call("GET", "/api/health", "").want(200)

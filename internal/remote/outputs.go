@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/outputcopy"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
@@ -189,11 +190,14 @@ func (b *target) PutLarge(ctx context.Context, o outputcopy.Object, in outputto.
 			in.Arrived(length)
 			continue
 		}
-		g.Go(func() (err error) {
+		g.Go(func() error {
 			if within.Err() != nil {
 				return within.Err()
 			}
-			parts[i].ETag, err = b.part(within, o, upload, i+1, length, func() (io.ReadCloser, error) { return in.Open(within, from, length) })
+			err := panics.Catch(func() (err error) {
+				parts[i].ETag, err = b.part(within, o, upload, i+1, length, func() (io.ReadCloser, error) { return in.Open(within, from, length) })
+				return err
+			})
 			if err == nil {
 				in.Arrived(length)
 			}

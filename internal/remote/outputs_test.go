@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/outputcopy"
 	"github.com/millrace/millrace/internal/runs/outputto"
@@ -214,5 +215,22 @@ func TestAnAnswerMayComeBeforeTheEndOfItsRequest(t *testing.T) {
 		if err := b.Put(t.Context(), outputcopy.Object{Name: "a", Size: 8 << 20}, in); err == nil {
 			t.Error("it is there")
 		}
+	}
+}
+
+// Parts are written in goroutines of their own, in which a panic would end the server.
+func TestPanicOverAPartIsAnErrorOfTheObject(t *testing.T) {
+	t.Parallel()
+	c, secret := bucket(t)
+	b, err := NewOutputs(true, keptBy{"conn_1": {c, secret}}).OpenBucket(t.Context(), "team_1", outputto.Target{URL: Address(c.Bucket, c.Prefix), Connection: "conn_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.PutLarge(t.Context(), outputcopy.Object{Name: "large", Size: 1 << 20}, outputto.Large{
+		Open:  func(context.Context, int64, int64) (io.ReadCloser, error) { panic("out of order") },
+		Begun: func(context.Context, string) error { return nil },
+	})
+	if !panics.Is(err) {
+		t.Errorf("%v", err)
 	}
 }

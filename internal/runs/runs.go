@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/firing"
@@ -300,7 +301,10 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		status, err = s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
+		err = panics.Catch(func() (err error) {
+			status, err = s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
+			return err
+		})
 	}()
 	if r.Status == lifecycle.Running {
 		select {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/runs/outputto"
@@ -217,6 +218,23 @@ func TestCancelStopsTasksWhereItCannotWrite(t *testing.T) {
 		}
 		if _, err := full.Cancel(t.Context(), b.owner, r.ID); !errors.Is(err, errFull) || !slices.Equal(b.work.called, []ids.Run{r.ID}) {
 			t.Errorf("%v, stopped %v", err, b.work.called)
+		}
+	})
+}
+
+// brokenStore is a database that panics.
+type brokenStore struct{ *store.DB }
+
+func (brokenStore) CancelRun(context.Context, ids.Team, ids.Run, runs.Starter, time.Time) (lifecycle.Status, error) {
+	panic("out of order")
+}
+
+func TestPanicOverACancelIsAnErrorOfIt(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r := b.start(b.owner, b.workflow(simple))
+		broken := runs.NewService(runs.Options{Store: brokenStore{b.db}, Engine: b.work, Now: b.clock.Now})
+		if _, err := broken.Cancel(t.Context(), b.owner, r.ID); !panics.Is(err) {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // SweepTable is a sweep with its runs.
@@ -110,9 +111,11 @@ func (s *Service) addOutputs(ctx context.Context, t *SweepTable, chosen []string
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(readAtOnce)
 	for i := range t.Rows {
-		g.Go(func() (err error) {
-			t.Rows[i].Outputs, err = s.sweptOutputs(ctx, t.Rows[i].Run.ID, chosen, base)
-			return err
+		g.Go(func() error {
+			return panics.Catch(func() (err error) {
+				t.Rows[i].Outputs, err = s.sweptOutputs(ctx, t.Rows[i].Run.ID, chosen, base)
+				return err
+			})
 		})
 	}
 	return g.Wait()

@@ -152,9 +152,11 @@ func (v *Verifier) verify(ctx context.Context, list []Output, patience time.Dura
 	g, looking := errgroup.WithContext(ctx)
 	g.SetLimit(verifyAtOnce)
 	for i, o := range list {
-		g.Go(func() (err error) {
-			got.Changed[i], begun[i], err = v.look(looking, o)
-			return err
+		g.Go(func() error {
+			return panics.Catch(func() (err error) {
+				got.Changed[i], begun[i], err = v.look(looking, o)
+				return err
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {

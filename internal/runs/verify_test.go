@@ -146,6 +146,9 @@ type stubs struct {
 func (s *stubs) StatOutput(_ context.Context, key string) (runs.Stored, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.text[key] == nil {
+		panic(errPanic)
+	}
 	return runs.Stored{Size: int64(len(s.text[key])), Mark: s.mark}, nil
 }
 
@@ -306,6 +309,15 @@ func TestPanicOverAnObjectIsAFailureToVerifyIt(t *testing.T) {
 		s.gates["red"] <- nil
 		if changed, err := v.Changed(t.Context(), list); err != nil || changed[0] {
 			t.Errorf("%v, %v", changed, err)
+		}
+	})
+}
+
+func TestPanicOverAnOutputIsAFailureToLookAtIt(t *testing.T) {
+	restored(t, func(t *testing.T, s *stubs, v *runs.Verifier) {
+		list := []runs.Output{{Blob: "red/none", Mark: "old"}}
+		if _, err := v.Changed(t.Context(), list); !panics.Is(err) {
+			t.Errorf("%v", err)
 		}
 	})
 }

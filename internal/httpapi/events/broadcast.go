@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/live"
 )
@@ -40,6 +42,7 @@ type Options struct {
 	Feed     Feed
 	Messages Messages
 	MayWatch func(ctx context.Context, w Watcher, team ids.Team) bool
+	Log      *slog.Logger
 	Now      func() time.Time
 	Life     context.Context // ends when the server is told to stop
 }
@@ -124,7 +127,7 @@ func (w *Streams) broadcastOf(team ids.Team, id ids.Run) *broadcast {
 	for {
 		b := w.of(id, func() *broadcast {
 			b := &broadcast{all: w, team: team, id: id, clients: map[*client]bool{}, place: nowhereYet}
-			go b.follow(w.Life)
+			go b.followGuarded(w.Life)
 			return b
 		})
 		b.mu.Lock()
@@ -190,6 +193,14 @@ func (b *broadcast) leave(c *client) {
 	b.mu.Unlock()
 }
 
+// followGuarded is follow. A panic ends the broadcast: clients come back, and hear why.
+func (b *broadcast) followGuarded(ctx context.Context) {
+	err := panics.Catch(func() error { b.follow(ctx); return nil })
+	if err != nil {
+		b.all.Log.ErrorContext(ctx, "cannot tell what is new of a run", append(panics.About(err), slog.String("run", string(b.id)))...)
+	}
+}
+
 // follow looks whenever the run has moved, but not all the time, until nobody
 // watches or the run has ended.
 func (b *broadcast) follow(ctx context.Context) {
@@ -221,15 +232,9 @@ func (b *broadcast) follow(ctx context.Context) {
 		case <-moved:
 		}
 		unlooked = 0
-		for more := true; more; {
-			b.mu.Lock()
-			more = b.news(ctx)
-			over := b.over
-			b.mu.Unlock()
-			if !told {
-				told = true
-				b.all.looking.Unlock()
-			}
+		for more, over := true, false; more; {
+			more, over = b.look(ctx, told)
+			told = true
 			if over {
 				return
 			}
@@ -275,6 +280,18 @@ func (b *broadcast) close() {
 	b.mu.Unlock()
 	b.all.forget(b)
 	finish(clients)
+}
+
+// look tells what is new, and reports whether there is more and whether the broadcast is
+// over. Who was not told of a change holds looking, which it unlocks.
+func (b *broadcast) look(ctx context.Context, told bool) (more, over bool) {
+	if !told {
+		defer b.all.looking.Unlock()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more = b.news(ctx)
+	return more, b.over
 }
 
 // news looks for what is new and tells it, and reports whether there is more.

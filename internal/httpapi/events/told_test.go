@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type story struct {
 	status lifecycle.Status
 	err    error
 	odd    bool // its messages cannot be encoded
+	panics bool // looking for what is new does
 }
 
 func (s *story) change(change func()) {
@@ -39,6 +41,9 @@ func (s *story) run() runs.Run { return runs.Run{ID: "run", Seq: s.events, Statu
 func (s *story) Changes(_ context.Context, _ ids.Team, _ ids.Run, seq, log, most int64) (n runs.Changes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.panics {
+		panic("out of order")
+	}
 	n.Run, n.Log = s.run(), runs.LogPage{Offset: log, Next: log, Size: int64(len(s.log))}
 	for i := max(seq, s.gone) + 1; i <= s.events; i++ {
 		n.Events = append(n.Events, runs.Event{Seq: i})
@@ -78,7 +83,7 @@ func (w wording) Progress(n runs.Changes, from, to Place, _ live.Usage) map[stri
 func telling(ctx context.Context) (*Streams, *story, *live.Hub) {
 	s, hub := &story{}, &live.Hub{}
 	return New(Options{
-		Runs: s, Messages: wording{s}, Feed: hub, Now: time.Now, Life: ctx, MayWatch: func(context.Context, Watcher, ids.Team) bool { return true },
+		Runs: s, Messages: wording{s}, Feed: hub, Log: slog.New(slog.DiscardHandler), Now: time.Now, Life: ctx, MayWatch: func(context.Context, Watcher, ids.Team) bool { return true },
 	}), s, hub
 }
 
@@ -227,6 +232,35 @@ func TestAMessageThatCannotBeEncodedEndsTheStream(t *testing.T) {
 			t.Error(heard())
 		}
 		end()
+		synctest.Wait()
+	})
+}
+
+// Runs are followed in goroutines of their own, in which a panic would end the server.
+func TestPanicOverARunEndsItsStreamsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		w, s, hub := telling(ctx)
+		_, ended := listen(t, w, "")
+		time.Sleep(time.Second)
+		s.change(func() { s.panics = true })
+		<-ended // at the next look, of which nobody was told
+		if !w.looking.TryLock() {
+			t.Fatal("no other run is looked at any more")
+		}
+		w.looking.Unlock()
+		s.change(func() { s.panics = false })
+		heard, ended := listen(t, w, "")
+		time.Sleep(time.Second)
+		s.change(func() { s.log = "on it goes" })
+		hub.Changed("run")
+		time.Sleep(time.Second)
+		if !strings.Contains(heard(), "on it goes") {
+			t.Error(heard())
+		}
+		end()
+		<-ended
 		synctest.Wait()
 	})
 }

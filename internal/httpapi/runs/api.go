@@ -39,6 +39,6 @@ type API struct {
 // New makes it.
 func New(o Options) *API {
 	a := &API{Options: o}
-	a.streams = events.New(events.Options{Runs: o.Runs, Feed: o.Feed, Messages: messages{a}, MayWatch: a.mayWatch, Now: o.Now, Life: o.Life})
+	a.streams = events.New(events.Options{Runs: o.Runs, Feed: o.Feed, Messages: messages{a}, MayWatch: a.mayWatch, Log: o.Log, Now: o.Now, Life: o.Life})
 	return a
 }

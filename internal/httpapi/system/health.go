@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Health answers GET /api/health.
@@ -48,7 +49,7 @@ func (a *API) check(ctx context.Context) map[string]string {
 	for name, check := range a.Checks {
 		wg.Go(func() {
 			text := "ok"
-			if err := check(ctx); err != nil {
+			if err := panics.Catch(func() error { return check(ctx) }); err != nil {
 				// The cause may name hosts and users: it goes to the log alone.
 				a.Log.WarnContext(ctx, "not ready", "check", name, "error", err)
 				text = "does not answer"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/panics"
 )
 
 // Bridge sends small messages between the servers on one database. They may
@@ -103,7 +104,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		return nil
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { f.listen(ctx) })
+	wg.Go(func() { panics.Restart(ctx, f.Log, f.listen) })
 	ticker := time.NewTicker(feedPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
