@@ -1,12 +1,13 @@
 import { Check, Copy as CopyIcon } from "lucide-react";
 import { useState } from "react";
 import { Button, IconButton } from "./Button.tsx";
+import { copyText } from "./copyText.ts";
 
-/** Copy puts text on the clipboard and says that it did. */
+/** Copy puts text on the clipboard and says whether it did. */
 export function Copy({ text, label = "Copy", words }: { text: string; label?: string; words?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    if (!(await copyText(text))) return;
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);
   };

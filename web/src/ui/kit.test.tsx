@@ -2,6 +2,7 @@ import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test, vi } from "vitest";
 import { Button } from "./Button.tsx";
+import { Copy } from "./Copy.tsx";
 import { ConfirmDialog } from "./Dialog.tsx";
 import { Field, Input } from "./Field.tsx";
 import { Markdown } from "./Markdown.tsx";
@@ -88,4 +89,23 @@ test("what a model writes never becomes HTML", () => {
   expect(container.querySelector("img")).toBeNull();
   expect(container.querySelector("a")).toBeNull();
   expect(container.querySelector("strong")?.textContent).toBe("bold");
+});
+
+test("a button says that it copied only once the clipboard has the text", async () => {
+  const user = userEvent.setup();
+  const writeText = vi
+    .spyOn(navigator.clipboard, "writeText")
+    .mockRejectedValueOnce(new DOMException("", "NotAllowedError"));
+  show(
+    <>
+      <Copy text="abc" words="Copy codes" />
+      <Toasts />
+    </>,
+  );
+  await user.click(screen.getByRole("button", { name: "Copy codes" }));
+  await screen.findByText("The browser doesn't let this page use the clipboard");
+  expect(screen.queryByText("Copied")).toBeNull();
+  writeText.mockResolvedValueOnce();
+  await user.click(screen.getByRole("button", { name: "Copy codes" }));
+  await screen.findByRole("button", { name: "Copied" });
 });

@@ -19,10 +19,12 @@ import {
   Undo2,
   Wand2,
 } from "lucide-react";
+import { copyText } from "../../ui/copyText.ts";
 import { toast } from "../../ui/toast.ts";
 import { pieceText, readPiece } from "../document/clipboard.ts";
 import type { Document } from "../document/document.ts";
 import type { GraphStore } from "../document/store.ts";
+import { shown } from "./keys.ts";
 
 /** CanvasView is how the canvas is looked at. Panels that lie over it count as not visible. */
 export interface CanvasView {
@@ -73,10 +75,32 @@ function added({ graph, view }: Target, keys: readonly string[]): void {
   view.reveal(keys);
 }
 
-function copy(target: Target, clipboard: DataTransfer | undefined): void {
+/** instead names the keys that may use the clipboard where a menu may not. */
+const instead = (shortcut: string) => `Press ${shown(shortcut)} instead.`;
+
+/** copy reports whether the selected steps are on the clipboard. */
+async function copy(target: Target, clipboard: DataTransfer | undefined, shortcut: string): Promise<boolean> {
   const text = pieceText(target.graph.document.take(selected(target)));
-  if (clipboard) clipboard.setData("text/plain", text);
-  else void navigator.clipboard.writeText(text);
+  if (!clipboard) return copyText(text, instead(shortcut));
+  clipboard.setData("text/plain", text);
+  return true;
+}
+
+/** cut removes the selected steps once they are on the clipboard. */
+async function cut(target: Target, clipboard: DataTransfer | undefined): Promise<void> {
+  const keys = selected(target);
+  if (await copy(target, clipboard, "Mod+X")) target.graph.document.remove(keys, []);
+}
+
+async function paste(target: Target, clipboard: DataTransfer | undefined): Promise<void> {
+  let text: string;
+  try {
+    text = clipboard ? clipboard.getData("text/plain") : await navigator.clipboard.readText();
+  } catch {
+    toast.info("The browser doesn't let this page use the clipboard", { description: instead("Mod+V") });
+    return;
+  }
+  pasteText(target, text);
 }
 
 function pasteText(target: Target, text: string): void {
@@ -154,7 +178,7 @@ export const actions = {
     shortcuts: ["Mod+C"],
     event: "copy",
     unavailable: noStep,
-    run: copy,
+    run: (target, clipboard) => void copy(target, clipboard, "Mod+C"),
   },
   cut: {
     label: "Cut",
@@ -164,10 +188,7 @@ export const actions = {
     event: "cut",
     edits: true,
     unavailable: noStep,
-    run: (target, clipboard) => {
-      copy(target, clipboard);
-      target.graph.document.remove(selected(target), []);
-    },
+    run: (target, clipboard) => void cut(target, clipboard),
   },
   paste: {
     label: "Paste",
@@ -176,14 +197,7 @@ export const actions = {
     shortcuts: ["Mod+V"],
     event: "paste",
     edits: true,
-    run: (target, clipboard) => {
-      if (clipboard) pasteText(target, clipboard.getData("text/plain"));
-      else
-        navigator.clipboard.readText().then(
-          (text) => pasteText(target, text),
-          () => toast.info("The browser doesn't allow this. Press Ctrl V instead."),
-        );
-    },
+    run: (target, clipboard) => void paste(target, clipboard),
   },
   duplicate: {
     label: "Duplicate",
