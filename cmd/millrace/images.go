@@ -36,7 +36,7 @@ func (h *application) openImages(s *settings, folder string, inUse func() ([]str
 // checkImages reports why tasks could not use images.
 func (s *settings) checkImages(ctx context.Context) error {
 	if s.Sandbox == "none" {
-		return errors.New("--sandbox none: nodes with an `image` are refused")
+		return errors.New("--sandbox none: steps with an `image` are refused")
 	}
 	var err error
 	if s.ImageAuthFile != "" {

@@ -196,7 +196,7 @@ func TestAnImageThatCannotBeUsedSaysWhy(t *testing.T) {
 		image, code string
 		want        []string
 	}{
-		"no bash in it":     {open, noBash, "node_failed", []string{"Node a cannot start: ", "the image has no bash", "interpreter"}},
+		"no bash in it":     {open, noBash, "node_failed", []string{"Step a cannot start: ", "the image has no bash", "interpreter"}},
 		"no such tag":       {open, host + "/lab/small:2", "image_unavailable", []string{"404", "check the name and the tag"}},
 		"no sandbox":        {bare, noBash, "image_unavailable", []string{"--sandbox none"}},
 		"a private network": {closed, noBash, "image_unavailable", []string{"--fetch-allow-private"}},

@@ -72,7 +72,7 @@ func TestARealRunInItsSandbox(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	fails := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, `{"nodes":[{"id":"boom","command":"echo before; exit 3"}]}`)))
-	if r := s.ended(token, fails); r["status"] != "failed" || r["errorMessage"] != "Node boom exited with status 3" || r["errorCode"] != "node_failed" {
+	if r := s.ended(token, fails); r["status"] != "failed" || r["errorMessage"] != "Step boom exited with status 3" || r["errorCode"] != "node_failed" {
 		t.Errorf("%v", r)
 	}
 }
@@ -96,7 +96,7 @@ func TestAScatterMayLoseShards(t *testing.T) {
 		t.Errorf("none is left: %v %v %v", r["status"], r["errorMessage"], r["logs"])
 	}
 	r := scatter(false, "[4,0]")
-	if m := r["nodes"].([]any)[0].(map[string]any); r["errorMessage"] != "Node map exited with status 4" || m["exitCode"] != 4.0 {
+	if m := r["nodes"].([]any)[0].(map[string]any); r["errorMessage"] != "Step map exited with status 4" || m["exitCode"] != 4.0 {
 		t.Errorf("%v %v", r["errorMessage"], m)
 	}
 	if r := scatter(false, "[]"); r["status"] != "completed" || r["logs"] != "0\n" {

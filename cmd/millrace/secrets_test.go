@@ -94,7 +94,7 @@ func secretIsNowhere(t *testing.T, p *premises) {
 	s = p.serve(folder)
 	p.goOn()
 	r := s.endedFor(cookie, id)
-	if r["status"] != "failed" || r["errorMessage"] != "Node a exited with status 3" {
+	if r["status"] != "failed" || r["errorMessage"] != "Step a exited with status 3" {
 		t.Errorf("%v: %v", r["status"], r["errorMessage"])
 	}
 	if logs := r["logs"].(string); strings.Count(logs, "***") < 8 || !strings.Contains(logs, "fails because of ***") || !strings.Contains(logs, "0\n") {

@@ -351,23 +351,23 @@ func TestFailuresRetriesAndWhatFollows(t *testing.T) {
 	}{
 		"a failed node fails the run and names itself": {
 			`{"nodes":[{"id":"boom","command":"# dummy: exit=3"},{"id":"after","command":"true"}],"edges":[{"id":"e","source":"boom","target":"after"}]}`,
-			lifecycle.Failed, lifecycle.NodeFailedCode, "Node boom exited with status 3", "node.failed:boom node.skipped:after run.failed",
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Step boom exited with status 3", "node.failed:boom node.skipped:after run.failed",
 		},
 		"one that lies about its outputs is found out": {
 			`{"nodes":[{"id":"liar","command":"true","outputs":{"o":{"path":"never.txt"}}}]}`,
-			lifecycle.Failed, lifecycle.OutputMissing, "Node liar did not produce never.txt", "node.failed:liar run.failed",
+			lifecycle.Failed, lifecycle.OutputMissing, "Step liar did not produce never.txt", "node.failed:liar run.failed",
 		},
 		"retries are used up": {
 			`{"nodes":[{"id":"a","command":"# dummy: exit=1","retries":{"max":2,"backoffSeconds":0.01}}]}`,
-			lifecycle.Failed, lifecycle.NodeFailedCode, "Node a exited with status 1", "node.started:a node.retrying:a node.started:a node.retrying:a node.started:a node.failed:a run.failed",
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Step a exited with status 1", "node.started:a node.retrying:a node.started:a node.retrying:a node.started:a node.failed:a run.failed",
 		},
 		"out of memory is told apart": {
 			`{"nodes":[{"id":"a","command":"# dummy: oom"}]}`,
-			lifecycle.Failed, lifecycle.OutOfMemory, "Node a ran out of its 4 GB of memory", "node.failed:a run.failed",
+			lifecycle.Failed, lifecycle.OutOfMemory, "Step a ran out of its 4 GB of memory", "node.failed:a run.failed",
 		},
 		"after a failure what has not started is given up": {
 			`{"nodes":[{"id":"boom","command":"# dummy: exit=1"},{"id":"many","command":"# dummy: sleep=50ms","scatter":{"over":"[1,2,3,4,5,6]","maxParallel":1}}]}`,
-			lifecycle.Failed, lifecycle.NodeFailedCode, "Node boom exited with status 1", "run.failed",
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Step boom exited with status 1", "run.failed",
 		},
 		"an allowed failure is left out": {
 			`{"nodes":[{"id":"a","command":"# dummy: exit=1","allowFailure":true},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`,

@@ -87,7 +87,7 @@ func TestANodeWhoseExpressionIsHostileFailsWithASentence(t *testing.T) {
 	} {
 		id := s.submit(definition, `{}`)
 		r := s.await(id, terminal)
-		if r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.NodeFailedCode || !strings.Contains(r.ErrorMessage, "Node a: ") || !strings.Contains(r.ErrorMessage, says) {
+		if r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.NodeFailedCode || !strings.Contains(r.ErrorMessage, "Step a: ") || !strings.Contains(r.ErrorMessage, says) {
 			t.Errorf("%s %s %q, want %q", r.Status, r.ErrorCode, r.ErrorMessage, says)
 		}
 	}

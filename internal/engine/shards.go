@@ -93,7 +93,7 @@ func (r *runner) scatter(n *node) error {
 	}
 	count := items.Len()
 	if all := r.scattered + count; all > graph.MaxRunShards {
-		return fmt.Errorf("with it the run would have %d shards; at most %d are allowed in one run", all, graph.MaxRunShards)
+		return fmt.Errorf("with it the run would have %d items; a run may have at most %d", all, graph.MaxRunShards)
 	}
 	if r.itemBytes+items.Bytes() > graph.MaxRunItems {
 		return fmt.Errorf("with it the run would be scattered over more than %d MB of values; pass long ones as files", graph.MaxRunItems>>20)

@@ -50,11 +50,11 @@ func TestARunHasABoundedNumberOfShards(t *testing.T) {
 		"as many as are allowed": {scatters(10, "inputs.reads"), 10, ""},
 		"two thousand times ten thousand": {
 			scatters(2_000, "inputs.reads"), 10,
-			"Node n10: with it the run would have 110000 shards; at most 100000 are allowed in one run",
+			"Step n10: with it the run would have 110000 items; a run may have at most 100000",
 		},
 		"few of them with long values": {
 			scatters(2_000, "[params.s, params.s, params.s, params.s, params.s, params.s, params.s, params.s]"), 139,
-			"Node n139: with it the run would be scattered over more than 64 MB of values; pass long ones as files",
+			"Step n139: with it the run would be scattered over more than 64 MB of values; pass long ones as files",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

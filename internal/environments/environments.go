@@ -86,7 +86,7 @@ func (s *Service) OfNode(ctx context.Context, caller access.Caller, id ids.Run, 
 	}
 	n, ok := g.Node(node)
 	if !ok || n.Environment == nil {
-		return e, fault.NotFound("the run has no node %q with an environment", node)
+		return e, fault.NotFound("the run has no step `%s` with an environment", node)
 	}
 	e.Build, err = s.store.EnvironmentBuild(ctx, caller.Team, n.Environment.Key())
 	if fault.Is(err, fault.KindNotFound) {

@@ -70,7 +70,7 @@ func checkUpTo(in Presign, most int64, mostText string) error {
 	return nil
 }
 
-var errProgram = fault.Unsupported("programs and scripts cannot be uploaded: put the code into a node's command")
+var errProgram = fault.Unsupported("programs and scripts cannot be uploaded: put the code into the command of a step")
 
 func goodName(name string) bool {
 	return name != "" && len(name) <= maxFileName && name != "." && name != ".." && utf8.ValidString(name) &&

@@ -245,7 +245,7 @@ func TestFailedRunIsToldByTheNameOfItsStep(t *testing.T) {
 		inbox := h.call("GET", "/api/notifications", "", as).want(200).body
 		for where, text := range map[string]string{"the mail": h.mailTo(ada.email), "the inbox": strings.ReplaceAll(inbox, `\"`, `"`)} {
 			text = strings.NewReplacer("=\r\n", "", "\r\n", " ", "\n", " ").Replace(text)
-			if !strings.Contains(text, `Node "Count reads" exited with status 3`) || strings.Contains(text, "n_ebfqtvpvbh") {
+			if !strings.Contains(text, `Step "Count reads" exited with status 3`) || strings.Contains(text, "n_ebfqtvpvbh") {
 				t.Errorf("%s: %s", where, text)
 			}
 		}

@@ -37,7 +37,7 @@ func TestTheItemsOfAScatter(t *testing.T) {
 		}
 		attempts := bad[0].(map[string]any)["attempts"].([]any)
 		last := attempts[len(attempts)-1].(map[string]any)
-		if len(attempts) != 2 || last["exitCode"] != 3.0 || last["reason"] != "node_failed" || last["message"] != "Node bad exited with status 3" || last["finishedAt"] == nil {
+		if len(attempts) != 2 || last["exitCode"] != 3.0 || last["reason"] != "node_failed" || last["message"] != "Step bad exited with status 3" || last["finishedAt"] == nil {
 			t.Errorf("%v", attempts)
 		}
 		if n := len(shards("good", "?status=failed").want(200).at("data").([]any)); n != 0 {

@@ -18,7 +18,7 @@ func (db *DB) NodeOf(ctx context.Context, id ids.Run, nodeID string) (runs.Node,
 		return runs.Node{}, err
 	}
 	if len(list) == 0 {
-		return runs.Node{}, fault.NotFound("no such node")
+		return runs.Node{}, fault.NotFound("no such step")
 	}
 	return list[0], nil
 }

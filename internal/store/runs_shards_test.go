@@ -53,7 +53,7 @@ func scattered(t *testing.T, db *DB, team ids.Team, total int) runs.Run {
 		case 0:
 			a.State, a.ExitCode, a.Reason, a.RetryAt = runs.AttemptFailed, &one, "node_failed", august
 			second := a
-			second.Number, second.RetryAt, second.Message = 2, time.Time{}, "Node n exited with status 1"
+			second.Number, second.RetryAt, second.Message = 2, time.Time{}, "Step n exited with status 1"
 			step.Attempts = append(step.Attempts, second)
 		case 1:
 			a.State = runs.AttemptLost

@@ -13,7 +13,7 @@ import (
 
 // EnvironmentSettings say which software may be built for tasks.
 type EnvironmentSettings struct {
-	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that nodes ask for, where uv is installed: on, off." group:"tasks"`
+	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that steps ask for, where uv is installed: on, off." group:"tasks"`
 	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
 	PipIndexURL      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Without one nothing is built." group:"tasks"`
 	CondaChannels    []string `help:"Channels that conda packages come from, and no others, by address; its last word is the channel's name. Their installer comes from --pip-index-url." group:"tasks"`
@@ -37,7 +37,7 @@ func Of(s *environments.Store) func(ids.Team) runimages.Store {
 // Check reports why tasks could not use environments.
 func (s EnvironmentSettings) Check(ctx context.Context, sandbox string, allowPrivate bool) error {
 	if sandbox == "none" {
-		return errors.New("--sandbox none: nodes with an `environment` are refused")
+		return errors.New("--sandbox none: steps with an `environment` are refused")
 	}
 	return environments.Check(ctx, environments.Config{Off: s.Environments == "off", Indexes: s.PipIndexURL, Channels: s.CondaChannels, PythonMirror: s.PythonMirror, AllowPrivate: allowPrivate})
 }

@@ -12,17 +12,17 @@ import (
 
 func TestARunThatDidNotCompleteIsAnExitStatus(t *testing.T) {
 	t.Parallel()
-	why := "Node a\x1b[2J exited\nwith 3"
+	why := "Step a\x1b[2J exited\nwith 3"
 	for name, tt := range map[string]struct {
 		status api.RunStatus
 		reason *string
 		code   int
 		says   string
 	}{
-		"failed":              {api.RunStatusFailed, &why, 1, "run_1 failed: Node a[2J exited with 3"},
+		"failed":              {api.RunStatusFailed, &why, 1, "run_1 failed: Step a[2J exited with 3"},
 		"failed, without why": {api.RunStatusFailed, nil, 1, "run_1 failed"},
 		"cancelled":           {api.RunStatusCancelled, &why, 2, "run_1 was cancelled"},
-		"interrupted":         {api.RunStatusInterrupted, &why, 2, "run_1 was interrupted: Node a[2J exited with 3"},
+		"interrupted":         {api.RunStatusInterrupted, &why, 2, "run_1 was interrupted: Step a[2J exited with 3"},
 	} {
 		err := outcome(api.Run{ID: "run_1", Status: tt.status, ErrorMessage: tt.reason})
 		e, ok := errors.AsType[Ended](err)

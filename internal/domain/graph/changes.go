@@ -21,7 +21,7 @@ func Changes(before, after *Graph) string {
 	}
 	switch {
 	case moved(before, after):
-		return "moved nodes"
+		return "moved steps"
 	case !bytes.Equal(before.JSON(), after.JSON()):
 		return "changed the layout or notation"
 	}
@@ -93,9 +93,9 @@ func (d difference) byCount() string {
 		case len(parts) > 0:
 			parts = append(parts, fmt.Sprintf("%s %d", p.verb, n))
 		case n == 1:
-			parts = append(parts, p.verb+" 1 node")
+			parts = append(parts, p.verb+" 1 step")
 		default:
-			parts = append(parts, fmt.Sprintf("%s %d nodes", p.verb, n))
+			parts = append(parts, fmt.Sprintf("%s %d steps", p.verb, n))
 		}
 	}
 	line := strings.Join(parts, ", ")

@@ -62,7 +62,7 @@ func reword(g *Graph, src string, parsed *cel.Ast, err *common.Error) mistake {
 		return said("`%s` cannot be used with %s", operator, signature)
 	}
 	if name, ok := between(message, "undeclared reference to '", "'"); ok {
-		return said("`%s` is not known here; an expression can use params, inputs and nodes", short(name))
+		return said("`%s` is not known here; an expression can use `params`, `inputs` and `nodes`", short(name))
 	}
 	if field, ok := between(message, "undefined field '", "'"); ok && parsed != nil {
 		m, known := undefined(g, ownerOf(parsed, err.ExprID), field)

@@ -60,13 +60,13 @@ type Node struct {
 	AllowFailure bool
 }
 
-// Title is what a sentence calls the node: by its name, or by its id where that is
-// its name.
+// Title is how a sentence that begins with the node calls it: by its name, or by its
+// id where that is its name. People know a node as a step.
 func (n *Node) Title() string {
 	if n.Name == "" || strings.EqualFold(n.Name, n.ID) {
-		return "Node " + n.ID
+		return "Step " + n.ID
 	}
-	return `Node "` + n.Name + `"`
+	return `Step "` + n.Name + `"`
 }
 
 // NodeType says what a node is.

@@ -33,8 +33,8 @@ func TestLimitsAtAndOneBeyond(t *testing.T) {
 		most       int
 		path, says string
 	}{
-		"nodes":              {entries(`{"nodes":[`, `{"id":"n#"}`), MaxNodes, "nodes", "there are 2001 nodes; at most 2000 are allowed"},
-		"edges":              {entries(`{"nodes":[{"id":"a"},{"id":"b"}],"edges":[`, `{"id":"e#","source":"a","target":"b"}`), MaxEdges, "edges", "there are 10001 edges; at most 10000 are allowed"},
+		"nodes":              {entries(`{"nodes":[`, `{"id":"n#"}`), MaxNodes, "nodes", "there are 2001 steps; at most 2000 are allowed"},
+		"edges":              {entries(`{"nodes":[{"id":"a"},{"id":"b"}],"edges":[`, `{"id":"e#","source":"a","target":"b"}`), MaxEdges, "edges", "there are 10001 lines; at most 10000 are allowed"},
 		"parameters":         {entries(`{"parameters":{`, `"p#":{}`), maxEntries, "parameters", "there are 501 entries; at most 500 are allowed"},
 		"inputs":             {entries(`{"inputs":{`, `"i#":{}`), maxEntries, "inputs", "at most 500"},
 		"outputs":            {entries(`{"outputs":{`, `"o#":{}`), maxEntries, "outputs", "at most 500"},

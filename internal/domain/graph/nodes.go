@@ -37,12 +37,12 @@ func (c *checker) node(v *value, i int) {
 	c.g.Nodes = append(c.g.Nodes, n)
 	here := n.at()
 	if v.kind != object {
-		c.p.add(here, WrongType, "a node is an object, not %s", kindNames[v.kind])
+		c.p.add(here, WrongType, "a step is an object, not %s", kindNames[v.kind])
 		return
 	}
 	if t := v.member("type"); t != nil {
 		if !t.is("task") && !t.is("note") {
-			c.p.add(at(t, here), InvalidValue, "the type of a node is `task` or `note`")
+			c.p.add(at(t, here), InvalidValue, "the type of a step is `task` or `note`")
 		}
 		if t.is("note") {
 			n.Type = Note
@@ -55,13 +55,13 @@ func (c *checker) node(v *value, i int) {
 		}
 	}
 	if v.member("id") == nil {
-		c.p.add(here.field("id"), Missing, "a node needs an id")
+		c.p.add(here.field("id"), Missing, "a step needs an id")
 	}
 	if n.Name == "" {
 		n.Name = n.ID
 	}
 	if n.Image != "" && n.Environment != nil {
-		c.p.add(here.field("environment"), Conflicting, "a node has an `image` or an `environment`, not both")
+		c.p.add(here.field("environment"), Conflicting, "a step has an `image` or an `environment`, not both")
 	}
 }
 

@@ -96,9 +96,9 @@ func (c *checker) top() {
 		case "inputs":
 			c.entries(f, nil, c.input)
 		case "nodes":
-			c.list(f, MaxNodes, c.node)
+			c.list(f, "steps", MaxNodes, c.node)
 		case "edges":
-			c.list(f, MaxEdges, c.edge)
+			c.list(f, "lines", MaxEdges, c.edge)
 		case "outputs":
 			c.entries(f, nil, c.output)
 		default:
@@ -109,14 +109,14 @@ func (c *checker) top() {
 	slices.SortFunc(c.g.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// list walks a top-level array up to its limit.
-func (c *checker) list(f *value, most int, each func(v *value, i int)) {
+// list walks a top-level array up to its limit. People know its items as called.
+func (c *checker) list(f *value, called string, most int, each func(v *value, i int)) {
 	if f.kind != array {
 		c.wrong(f, nil, "an array")
 		return
 	}
 	if len(f.items) > most {
-		c.p.add(at(f, nil), TooMany, "there are %d %s; at most %d are allowed", len(f.items), f.name, most)
+		c.p.add(at(f, nil), TooMany, "there are %d %s; at most %d are allowed", len(f.items), called, most)
 	}
 	for i := range f.items[:min(len(f.items), most)] {
 		each(&f.items[i], i)
@@ -163,7 +163,7 @@ func (c *checker) output(v *value, in *where) {
 		switch {
 		case from == "":
 		case !ok || !validName(node) || !validName(port):
-			c.p.add(at(f, here), InvalidValue, "`%s` is not of the form `<node>.<port>`", short(from))
+			c.p.add(at(f, here), InvalidValue, "`%s` is not of the form `<step>.<output>`", short(from))
 		default:
 			output.Node, output.Port = node, port
 		}

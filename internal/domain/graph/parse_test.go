@@ -154,7 +154,7 @@ func TestAMalformedDefinitionIsRefusedWhereItIsWrong(t *testing.T) {
 		"another input type":          {`{"inputs":{"x":{"type":"folder"}}}`, "inputs.x.type", "`files` or `directory`"},
 		"an output from no node":      {`{"outputs":{"x":{"from":"a.o"}}}`, "outputs.x.from", `no step with the id "a"`},
 		"an output from no port":      {`{"nodes":[{"id":"a"}],"outputs":{"x":{"from":"a.o"}}}`, "outputs.x.from", `no output called "o"`},
-		"an output from a node alone": {`{"nodes":[{"id":"a"}],"outputs":{"x":{"from":"a"}}}`, "outputs.x.from", "`<node>.<port>`"},
+		"an output from a node alone": {`{"nodes":[{"id":"a"}],"outputs":{"x":{"from":"a"}}}`, "outputs.x.from", "`<step>.<output>`"},
 		"an edge that is none":        {`{"edges":[[]]}`, "edges[0]", "an object"},
 		"an edge without id":          {pair(`{"source":"a","target":"b"}`), "edges[0].id", "needs its id"},
 		"an edge id twice":            {pair(`{"id":"e","source":"a","target":"b"},{"id":"e","source":"a","target":"b"}`), "edges[1].id", "`e` is already the id of the line from \"a\" to \"b\""},

@@ -177,11 +177,11 @@ func TestChangesAreCountedWhereTheyAreMany(t *testing.T) {
 	}
 	before := graph("", nodes(seq(0, 40), "x"))
 	for want, after := range map[string]*Graph{
-		"changed 40 nodes":                             graph("", nodes(seq(0, 40), "y")),
-		"removed 30 nodes":                             graph("", nodes(seq(0, 10), "x")),
-		"added 20 nodes, changed 10, removed 30":       graph("", nodes(seq(0, 10), "y"), nodes(seq(40, 60), "x")),
-		"added 1 node, changed 39, removed 1":          graph("", nodes(seq(1, 40), "y"), nodes([]int{77}, "x")),
-		"changed 40 nodes; changed parameters, inputs": graph(`"parameters":{"p":{}},"inputs":{"i":{}},`, nodes(seq(0, 40), "y")),
+		"changed 40 steps":                             graph("", nodes(seq(0, 40), "y")),
+		"removed 30 steps":                             graph("", nodes(seq(0, 10), "x")),
+		"added 20 steps, changed 10, removed 30":       graph("", nodes(seq(0, 10), "y"), nodes(seq(40, 60), "x")),
+		"added 1 step, changed 39, removed 1":          graph("", nodes(seq(1, 40), "y"), nodes([]int{77}, "x")),
+		"changed 40 steps; changed parameters, inputs": graph(`"parameters":{"p":{}},"inputs":{"i":{}},`, nodes(seq(0, 40), "y")),
 		"changed parameters, inputs":                   graph(`"parameters":{"p":{}},"inputs":{"i":{}},`, nodes(seq(0, 40), "x")),
 		"changed node_with_a_long_name_3":              graph("", nodes(seq(0, 3), "x"), nodes([]int{3}, "y"), nodes(seq(4, 40), "x")),
 	} {

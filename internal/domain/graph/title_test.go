@@ -8,10 +8,10 @@ func TestTitleUsesTheName(t *testing.T) {
 		node Node
 		want string
 	}{
-		{Node{ID: "n_ebfqtvpvbh", Name: "Trim reads"}, `Node "Trim reads"`},
-		{Node{ID: "boom", Name: "boom"}, "Node boom"},
-		{Node{ID: "boom", Name: "Boom"}, "Node boom"},
-		{Node{ID: "boom"}, "Node boom"},
+		{Node{ID: "n_ebfqtvpvbh", Name: "Trim reads"}, `Step "Trim reads"`},
+		{Node{ID: "boom", Name: "boom"}, "Step boom"},
+		{Node{ID: "boom", Name: "Boom"}, "Step boom"},
+		{Node{ID: "boom"}, "Step boom"},
 	} {
 		if got := tt.node.Title(); got != tt.want {
 			t.Errorf("%q named %q: got %s", tt.node.ID, tt.node.Name, got)

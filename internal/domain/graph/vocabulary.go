@@ -15,8 +15,8 @@ import (
 const (
 	paramsType  = "the parameters"
 	inputsType  = "the inputs"
-	nodesType   = "the nodes"
-	nodePrefix  = "the node "
+	nodesType   = "the steps"
+	nodePrefix  = "the step "
 	portsPrefix = "the outputs of "
 )
 

@@ -31,8 +31,8 @@ func TestANameInALetterIsShortQuotedAndNoLink(t *testing.T) {
 func TestSentenceInAMailHasNoLink(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`Node "Count reads" exited with status 3`:      `Node "Count reads" exited with status 3`,
-		"Node \"http://evil.example/x\"\nfailed: a.b.": `Node "http evil. example x" failed a. b.`,
+		`Step "Count reads" exited with status 3`:      `Step "Count reads" exited with status 3`,
+		"Step \"http://evil.example/x\"\nfailed: a.b.": `Step "http evil. example x" failed a. b.`,
 		"":                           "",
 		strings.Repeat("long ", 100): strings.Repeat("long ", 59) + "long…",
 	} {

@@ -24,7 +24,7 @@ func Part(now, earlier []byte, only []string, done map[string]bool) ([]byte, []f
 	var wrong []fault.Detail
 	for i, id := range only {
 		if _, there := d.nodes[id]; !there {
-			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("only[%d]", i), Message: fmt.Sprintf("there is no node `%s`", id)})
+			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("only[%d]", i), Message: fmt.Sprintf("there is no step `%s`", id)})
 		}
 	}
 	if len(wrong) > 0 {

@@ -93,8 +93,8 @@ func TestACommandThatTriesASandboxOfItsOwnIsToldSo(t *testing.T) {
 		"FATAL: while loading: could not create user namespace":                                   true,
 		"could not open a user namespace: Operation not permitted, and then something followed\n": true,
 	} {
-		said := executor.ExitMessage("Node align", 3, log)
-		if !strings.HasPrefix(said, "Node align exited with status 3") || strings.Contains(said, "Set `image`") != nested {
+		said := executor.ExitMessage("Step align", 3, log)
+		if !strings.HasPrefix(said, "Step align exited with status 3") || strings.Contains(said, "Set `image`") != nested {
 			t.Errorf("%q: %s", log, said)
 		}
 	}

@@ -27,7 +27,7 @@ func NestedSandbox(log string) bool {
 func ExitMessage(node string, code int, log string) string {
 	said := fmt.Sprintf("%s exited with status %d", node, code)
 	if NestedSandbox(log) {
-		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
+		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the step, or switch the tool's own sandbox off"
 	}
 	return said
 }

@@ -18,10 +18,10 @@ func TestATimeoutNamesWhoseLimitItWas(t *testing.T) {
 		code            lifecycle.ErrorCode
 		says            string
 	}{
-		"the step's":                       {time.Minute, time.Hour, time.Minute, lifecycle.NodeTimeout, "Node a took longer than its 1m0s"},
+		"the step's":                       {time.Minute, time.Hour, time.Minute, lifecycle.NodeTimeout, "Step a took longer than its 1m0s"},
 		"the plan's, without one":          {0, time.Hour, time.Hour, lifecycle.PlanTimeLimit, "the run took longer than the 1h0m0s that the team's plan allows"},
 		"the plan's, before the step's":    {2 * time.Hour, time.Hour, time.Hour, lifecycle.PlanTimeLimit, "the run took longer than the 1h0m0s that the team's plan allows"},
-		"the cluster's, where nobody else": {0, 0, time.Hour, lifecycle.NodeTimeout, "Node a took too long: its partition ends"},
+		"the cluster's, where nobody else": {0, 0, time.Hour, lifecycle.NodeTimeout, "Step a took too long: its partition ends"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

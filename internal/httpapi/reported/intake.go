@@ -137,7 +137,7 @@ const (
 
 func addGraph(r *reported.Report, g api.ReportedGraph, refuse func(field, message string)) {
 	if len(g.Nodes) > maxGraphNodes || len(g.Edges) > maxGraphEdges {
-		refuse(".graph", fmt.Sprintf("takes at most %d nodes and %d edges", maxGraphNodes, maxGraphEdges))
+		refuse(".graph", fmt.Sprintf("takes at most %d steps and %d lines between them", maxGraphNodes, maxGraphEdges))
 		return
 	}
 	for i, n := range g.Nodes {

@@ -235,7 +235,7 @@ func (a *API) retryOf(x *kernel.Exchange) (n runs.New, err error) {
 	}
 	if in.Only != nil {
 		if n.Only = in.Only; len(n.Only) == 0 || len(n.Only) > maxOnly {
-			return n, kernel.Wrong("only", fmt.Sprintf("must name 1 to %d nodes", maxOnly))
+			return n, kernel.Wrong("only", fmt.Sprintf("must name 1 to %d steps", maxOnly))
 		}
 	}
 	if in.Parameters != nil {
@@ -324,7 +324,7 @@ func (a *API) ReadLogs(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	node := x.Request.URL.Query().Get("nodeId")
 	if !kernel.Printable(node) {
-		return kernel.Answer{}, fault.NotFound("no such node")
+		return kernel.Answer{}, fault.NotFound("no such step")
 	}
 	p, err := a.Runs.Log(x.Context(), x.Caller, RunID(x), node, shard, int64(offset), int64(limit))
 	if err != nil {

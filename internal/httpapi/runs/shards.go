@@ -29,7 +29,7 @@ func (a *API) ListShards(x *kernel.Exchange) (kernel.Answer, error) {
 	if q := x.Request.URL.Query(); q.Has("status") {
 		p.State = lifecycle.NodeState(q.Get("status"))
 		if !api.NodeStatus(p.State).Valid() {
-			d := fault.Detail{Path: "status", Message: "is not the status of a node"}
+			d := fault.Detail{Path: "status", Message: "is not the status of a step"}
 			return kernel.Answer{}, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
 		}
 	}

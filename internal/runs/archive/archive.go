@@ -94,7 +94,7 @@ func (a Archive) add(ctx context.Context, out *zip.Writer, name string, o runs.O
 		return err
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); sum != o.SHA256 {
-		return fmt.Errorf("the output %s of node %s has changed while it was read", o.Name, o.Node)
+		return fmt.Errorf("the output %s of step %s has changed while it was read", o.Name, o.Node)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ const aligned = `{"parameters":{"q":{"type":"integer"},"mode":{"type":"string","
 func TestACrateSaysWhatARunDid(t *testing.T) {
 	t.Parallel()
 	r := runs.Run{
-		ID: "run_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Node align exited with status 3",
+		ID: "run_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Step align exited with status 3",
 		Starter: runs.Starter{Type: "user", Name: "Ada"}, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
 	}
 	nodes := []runs.Node{
@@ -92,7 +92,7 @@ func TestACrateSaysWhatARunDid(t *testing.T) {
 	d := described(t, r, aligned, nodes, inputs, outputs)
 	for id, want := range map[string]map[string]string{
 		"./":                                 {"name": "Align, run 12", "description": "Run 12 of the workflow Align, which was failed."},
-		"#run":                               {"error": "Node align exited with status 3", "startTime": "2026-08-01T12:00:00Z", "endTime": "2026-08-01T12:01:00Z", "actionStatus": "map[@id:http://schema.org/FailedActionStatus]"},
+		"#run":                               {"error": "Step align exited with status 3", "startTime": "2026-08-01T12:00:00Z", "endTime": "2026-08-01T12:01:00Z", "actionStatus": "map[@id:http://schema.org/FailedActionStatus]"},
 		"#action/trim":                       {"actionStatus": "map[@id:http://schema.org/CompletedActionStatus]", "containerImage": "map[@id:#image/trim]", "object": "[map[@id:urn:sha256:aa] map[@id:https://host.org/x.fq] map[@id:urn:millrace:teams/t/gone%20one.fq]]"},
 		"#action/align":                      {"actionStatus": "map[@id:http://schema.org/FailedActionStatus]", "object": "[map[@id:trim/o/trimmed%20reads.fq]]", "result": "[map[@id:align/bam/b]]"},
 		"#image/trim":                        {"name": "quay.io/x/fastp:1"},

@@ -129,7 +129,7 @@ func TestFavoritesAreOfTheTeamAndOnesOwn(t *testing.T) {
 func TestARunIsFoundByWhatPeopleKnowOfIt(t *testing.T) {
 	t.Parallel()
 	r := runs.Run{
-		ID: "run_1", Number: 12, WorkflowName: "Align reads", Status: lifecycle.Failed, ErrorMessage: "Node sort exited", Parameters: []byte(`{"genome":"hg38","n":[7,{"deep":"x9"}],"flag":true}`),
+		ID: "run_1", Number: 12, WorkflowName: "Align reads", Status: lifecycle.Failed, ErrorMessage: "Step sort exited", Parameters: []byte(`{"genome":"hg38","n":[7,{"deep":"x9"}],"flag":true}`),
 		Starter: runs.Starter{Name: "Ada"}, Label: runs.Label{Name: "Pilot", Note: "see plots", Tags: []string{"grant:4"}},
 	}
 	for _, word := range []string{"pilot", "align", "exited", "ada", "plots", "grant", "hg38", "genome", "7", "x9", "deep"} {

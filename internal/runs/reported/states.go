@@ -176,9 +176,9 @@ func (m *merging) firstFailure() string {
 			continue
 		}
 		if n.ExitCode != nil {
-			return fmt.Sprintf("Node %s exited with status %d", n.Name, *n.ExitCode)
+			return fmt.Sprintf("Step %s exited with status %d", n.Name, *n.ExitCode)
 		}
-		return "Node " + n.Name + " failed"
+		return "Step " + n.Name + " failed"
 	}
 	return ""
 }

@@ -275,7 +275,7 @@ func (s *Service) Preview(caller access.Caller, f templates.Format, template str
 	now := s.now()
 	r := runs.Run{
 		ID: "run_0199a4", Workflow: "wf_0199a2", WorkflowName: "Trim and align", Revision: 7, Number: 12, Label: runs.Label{Tags: []string{"pilot"}}, Status: lifecycle.Failed,
-		ErrorCode: "node_failed", ErrorMessage: "Node align exited with status 3", Starter: runs.Starter{Type: "user", ID: string(caller.User), Name: caller.Name},
+		ErrorCode: "node_failed", ErrorMessage: "Step align exited with status 3", Starter: runs.Starter{Type: "user", ID: string(caller.User), Name: caller.Name},
 		CreditsUsed: credits.Credit / 8, CreatedAt: now.Add(-time.Hour), StartedAt: now.Add(-time.Hour), FinishedAt: now,
 	}
 	body, err = templates.Render(f, template, s.sender.base, RunPayload(r, lifecycle.RunFailed, now))

@@ -23,12 +23,12 @@ func told(t testing.TB, name, message string) []byte {
 func TestEachChatGetsAMessageItTakes(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[Format]string{
-		Slack:      `"*<https://here/runs/run_1|Align #12 failed>*\nNode a exited with status 3"`,
+		Slack:      `"*<https://here/runs/run_1|Align #12 failed>*\nStep a exited with status 3"`,
 		Teams:      `"text":"Align \\#12 failed"`,
-		Mattermost: `"text":"[**Align \\#12 failed**](https://here/runs/run_1)\nNode a exited with status 3"`,
+		Mattermost: `"text":"[**Align \\#12 failed**](https://here/runs/run_1)\nStep a exited with status 3"`,
 		Discord:    `"allowed_mentions":{"parse":[]}`,
 	} {
-		out, err := Render(format, "", "https://here", told(t, "Align", "Node a exited with status 3"))
+		out, err := Render(format, "", "https://here", told(t, "Align", "Step a exited with status 3"))
 		text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(out))
 		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "{{") {
 			t.Errorf("%s: %v\n%s\nwant %s", format, err, text, want)

@@ -42,9 +42,11 @@ export function tailOf(event: RunEvent | null, lines = 20): string[] {
 /** named has the server's message call a step by its name, or "Step" and its id where it has none. */
 export function named(message: string, node: Pick<RunNode, "id" | "name"> | null): string {
   if (!node) return message;
-  const start = [`Node ${node.id}`, `Node ${JSON.stringify(node.name)}`].find(
-    (each) => message.startsWith(each) && !/^[\w-]/.test(message.slice(each.length)),
-  );
+  // Runs of earlier versions say Node.
+  const called = [node.id, JSON.stringify(node.name)];
+  const start = called
+    .flatMap((name) => [`Step ${name}`, `Node ${name}`])
+    .find((each) => message.startsWith(each) && !/^[\w-]/.test(message.slice(each.length)));
   if (start === undefined) return message;
   return `${node.name ? `“${node.name}”` : `Step ${node.id}`}${message.slice(start.length)}`;
 }

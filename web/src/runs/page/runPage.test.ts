@@ -100,13 +100,17 @@ test("only what differs is compared", () => {
 
 test("a message names the step, not its id", () => {
   const node = { id: "n_x7", name: "Add up" };
-  expect(named("Node n_x7 failed: exit status 3", node)).toBe("“Add up” failed: exit status 3");
-  expect(named("Node n_x77 failed", node)).toBe("Node n_x77 failed");
-  expect(named("Node sum did not produce sum.txt", { id: "sum", name: "Sum" })).toBe("“Sum” did not produce sum.txt");
-  expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Step sum failed");
-  expect(named('Node "Add up" exited with status 3', node)).toBe("“Add up” exited with status 3");
-  expect(named('Node "Add" failed', node)).toBe('Node "Add" failed');
+  expect(named("Step n_x7 failed: exit status 3", node)).toBe("“Add up” failed: exit status 3");
+  expect(named("Step n_x77 failed", node)).toBe("Step n_x77 failed");
+  expect(named("Step sum did not produce sum.txt", { id: "sum", name: "Sum" })).toBe("“Sum” did not produce sum.txt");
+  expect(named('Step "Add up" exited with status 3', node)).toBe("“Add up” exited with status 3");
+  expect(named('Step "Add" failed', node)).toBe('Step "Add" failed');
   expect(named("The machine was lost", null)).toBe("The machine was lost");
+});
+
+test("a message of an earlier version names the step, too", () => {
+  expect(named("Node n_x7 failed", { id: "n_x7", name: "Add up" })).toBe("“Add up” failed");
+  expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Step sum failed");
 });
 
 test("a queued run says why it waits, and how many go first", () => {
