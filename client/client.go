@@ -61,9 +61,21 @@ type Error struct {
 func (e *Error) Error() string {
 	text := cmp.Or(e.Message, http.StatusText(e.Status), "status "+strconv.Itoa(e.Status))
 	for _, d := range e.Details {
-		text += fmt.Sprintf("\n  %s: %s", d.Path, d.Message)
+		text += "\n  " + detail(d)
 	}
 	return text
+}
+
+// detail is one thing wrong. A problem of a definition names its step itself: what is
+// added is the field of the step, not the path, which counts steps.
+func detail(d api.Detail) string {
+	switch {
+	case d.Code == "":
+		return d.Path + ": " + d.Message
+	case d.Field == "" || d.Edge != "":
+		return d.Message
+	}
+	return fmt.Sprintf("%s (%s)", d.Message, d.Field)
 }
 
 // refusing turns failing answers into errors, in the one place that every

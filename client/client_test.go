@@ -89,3 +89,16 @@ func TestEveryFailureIsAnError(t *testing.T) {
 		})
 	}
 }
+
+func TestAProblemOfADefinitionIsToldWithoutItsPath(t *testing.T) {
+	t.Parallel()
+	err := &client.Error{Status: 400, Message: "The workflow cannot run yet.", Details: []api.Detail{
+		{Path: "nodes[2].scatter.over", Message: `"Align" is not an array`, Code: "invalid_expression", Node: "n_x7", Field: "scatter.over"},
+		{Path: "edges[0]", Message: "the steps form a cycle", Code: "cycle", Node: "n_x7", Edge: "e1", Field: "edges[0]"},
+		{Path: "name", Message: "is missing"},
+	}}
+	want := "The workflow cannot run yet.\n  \"Align\" is not an array (scatter.over)\n  the steps form a cycle\n  name: is missing"
+	if err.Error() != want {
+		t.Errorf("got %s", err)
+	}
+}

@@ -58,7 +58,7 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 	}
 	size, wrong := credits.Resolve(q.Custom, q.Profile)
 	if len(wrong) > 0 {
-		return Estimate{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return Estimate{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	percent, reason, served := s.capacity.Serves(ctx, q.Executor, size)
 	rates := s.catalog.Rates.Percent(percent)

@@ -53,7 +53,7 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 		"a secret of nothing":       {"secrets set A", "", "", "standard input is empty", "no more"},
 		"a secret for all to see":   {"secrets set A value", "", "", "unexpected argument value", "no more"},
 		"a folder, taken away":      {"workflows rename-folder A/B ''", "", "1 workflow moved\n", "", `POST /api/workflows/rename-folder {"from":"A/B","to":""}`},
-		"a workflow of Git":         {"workflows create --git https://x/y.git --ref main --path p", "", "created wf_2 y[2J at commit 0123456\n\nIt cannot run yet:\n  nodes: there is none\n", "", `POST /api/workflows {"git":{"git":"https://x/y.git","path":"p","ref":"main"}}`},
+		"a workflow of Git":         {"workflows create --git https://x/y.git --ref main --path p", "", "created wf_2 y[2J at commit 0123456\n\nIt cannot run yet:\n  there is none\n", "", `POST /api/workflows {"git":{"git":"https://x/y.git","path":"p","ref":"main"}}`},
 		"no workflow any more":      {"workflows delete wf_1 --yes", "", "deleted wf_1\n", "", "DELETE /api/workflows/wf_1"},
 		"without being sure":        {"workflows delete wf_1", "y\n", "", "cannot ask for confirmation here: use --yes", "no more"},
 		"no more from Git":          {"workflows detach wf_1 -y", "", "detached wf_1: it can be edited here now\n", "", "POST /api/workflows/wf_1/detach"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/definitions"
@@ -58,7 +59,7 @@ func (c *workflowsList) Run(w screen.Console) error {
 			s.Note("The team has no workflows yet: create one with millrace workflows apply workflow.json")
 			return
 		}
-		rows := [][]string{{"NAME", "ID", "FOLDER", "KIND", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
+		rows := [][]string{{"NAME", "ID", "FOLDER", "KIND", "STEPS", "REVISION", "LAST RUN", "UPDATED"}}
 		for _, f := range list {
 			last := "–"
 			if len(f.LastRuns) > 0 {
@@ -103,7 +104,7 @@ func (c *workflowsGet) Run(w screen.Console) error {
 	return s.Emit(f, func() {
 		s.Facts("name", f.Name, "id", f.ID, "kind", kindOf(f.Kind), "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
 		definitions.Describe(s.Console, f.Definition)
-		problems(s, f.Problems)
+		problems(s, f.Definition, f.Problems)
 		for _, p := range f.Warnings {
 			s.Say("\nNote: %s", screen.Clean(p.Message))
 		}
@@ -118,14 +119,29 @@ func kindOf(e *api.PipelineEngine) string {
 	return string(*e)
 }
 
-func problems(s *session.Session, list []api.Problem) {
+func problems(s *session.Session, definition json.RawMessage, list []api.Problem) {
 	if len(list) == 0 {
 		return
 	}
+	g, _ := definitions.ReadGraph(definition) // what cannot be read is a problem of the list
 	s.Say("\nIt cannot run yet:")
 	for _, p := range list {
-		s.Say("  %s: %s", screen.Clean(p.Path), screen.Clean(p.Message))
+		s.Say("  %s", screen.Clean(problemText(g, p)))
 	}
+}
+
+// problemText says what is wrong with the step by its name, and where in the step.
+func problemText(g definitions.Graph, p api.Problem) string {
+	text := p.Message
+	if p.Node != nil {
+		if step := `"` + g.NameOf(*p.Node) + `"`; !strings.Contains(text, step) {
+			text = step + ": " + text
+		}
+	}
+	if p.Field != "" && p.Edge == nil {
+		text += " (" + p.Field + ")"
+	}
+	return text
 }
 
 type workflowsApply struct {
@@ -150,7 +166,7 @@ func (c *workflowsApply) Run(w screen.Console) error {
 			verb = "created"
 		}
 		s.Say("%s %s %s (revision %d)", verb, f.ID, screen.Clean(f.Name), f.Revision)
-		problems(s, f.Problems)
+		problems(s, f.Definition, f.Problems)
 	})
 }
 

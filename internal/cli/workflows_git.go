@@ -39,7 +39,7 @@ func (c *workflowsCreate) Run(w screen.Console) error {
 	f := r.JSON201.Data
 	return s.Emit(f, func() {
 		s.Say("created %s %s at commit %.7s", f.ID, screen.Clean(f.Name), f.Git.Commit)
-		problems(s, f.Problems)
+		problems(s, f.Definition, f.Problems)
 	})
 }
 
@@ -84,7 +84,7 @@ func (c *workflowsRefresh) Run(w screen.Console) error {
 		} else {
 			s.Say("refreshed %s to commit %.7s (revision %d)", f.ID, f.Git.Commit, f.Revision)
 		}
-		problems(s, f.Problems)
+		problems(s, f.Definition, f.Problems)
 	})
 }
 
@@ -165,7 +165,7 @@ func (c *workflowsPush) Run(w screen.Console) error {
 		return s.Explain(err)
 	}
 	if list := r.JSON200.Data.Problems; len(list) > 0 {
-		problems(s, list)
+		problems(s, definition, list)
 		if !c.Force {
 			return fmt.Errorf("%s has problems: fix them, or use --force", gitfile.Name)
 		}

@@ -138,7 +138,7 @@ func TestARunEndToEnd(t *testing.T) {
 		}
 		h.keeper.Delete(t.Context(), o["key"].(string))
 		changed := h.call("GET", "/api/runs/"+id+"/outputs", "", as).wantCode(409, "invalid_outputs")
-		if want := `the output a.txt of node "Count reads" is missing or has changed since it was verified`; changed.text("error") != want {
+		if want := `the output a.txt of step "Count reads" is missing or has changed since it was verified`; changed.text("error") != want {
 			t.Errorf("it says %q, want %q", changed.text("error"), want)
 		}
 	})

@@ -73,7 +73,7 @@ func (s *Service) SetLabel(ctx context.Context, caller access.Caller, id ids.Run
 	}
 	e, wrong := e.checked()
 	if len(wrong) > 0 {
-		return Run{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return Run{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	if err := s.store.LabelRun(ctx, caller.Team, id, e); err != nil {
 		return Run{}, err

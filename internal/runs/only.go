@@ -29,7 +29,7 @@ func (s *Service) keepOnly(ctx context.Context, old Run, r *Run, in *New) error 
 		return err
 	}
 	if len(wrong) > 0 {
-		return fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	r.Definition, in.Label = definition, Label{Tags: []string{testTag}}
 	return in.dropUnasked(definition)

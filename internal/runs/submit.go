@@ -190,7 +190,7 @@ func runnable(definition []byte) (*graph.Graph, error) {
 		wrong = g.Incomplete()
 	}
 	if len(wrong) > 0 {
-		return nil, fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
+		return nil, fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Sentence()).WithCode("incomplete_workflow")
 	}
 	return g, nil
 }
@@ -215,7 +215,7 @@ func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
 		wrong = append(wrong, tooLarge(g, r.Size)...)
 	}
 	if len(wrong) > 0 {
-		return given.Inputs{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return given.Inputs{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), admission.NeedsOf(g)
 	return inputs, nil
@@ -242,14 +242,18 @@ func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, untr
 		return err
 	}
 	wrong := guarded.UnknownSecrets(r.Definition, func(name string) bool { return !slices.Contains(missing, name) })
-	return fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
+	return fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Sentence()).WithCode("incomplete_workflow")
 }
 
 // tooLarge finds nodes that ask for more than the run has.
 func tooLarge(g *graph.Graph, size credits.Size) (wrong []fault.Detail) {
 	for _, n := range g.Order() {
 		if r := n.Resources; r.VCPU > float64(size.VCPU) || r.RAMGB > float64(size.RAMGB) || r.GPU > size.GPU {
-			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("nodes[%d].resources", n.Index), Message: fmt.Sprintf("%s asks for more than the run's %d vCPU, %d GB and %d GPU", n.Title(), size.VCPU, size.RAMGB, size.GPU)})
+			wrong = append(wrong, fault.Detail{
+				Path:    fmt.Sprintf("nodes[%d].resources", n.Index),
+				Message: fmt.Sprintf("%s asks for more than the run's %d vCPU, %d GB and %d GPU", n.Title(), size.VCPU, size.RAMGB, size.GPU),
+				Code:    graph.OutOfRange, Node: n.ID, Field: "resources",
+			})
 		}
 	}
 	return wrong

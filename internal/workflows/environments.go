@@ -21,6 +21,7 @@ func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
 	var d struct {
 		Nodes []struct {
 			ID          string            `json:"id"`
+			Name        string            `json:"name"`
 			Environment *environment.Spec `json:"environment"`
 		} `json:"nodes"`
 	}
@@ -32,7 +33,7 @@ func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
 			continue
 		}
 		if why := s.noEnvironments(*n.Environment); why != "" {
-			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why, Code: graph.EnvironmentUnavailable, Node: n.ID, Field: "environment"})
+			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why, Code: graph.EnvironmentUnavailable, Node: n.ID, Field: "environment", Subject: graph.Label(n.Name, n.ID)})
 		}
 	}
 	return list

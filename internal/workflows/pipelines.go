@@ -84,9 +84,10 @@ func containersUnused(definition []byte) (list []graph.Problem) {
 	}
 	for i, n := range d.Nodes {
 		if string(n[pipelinefile.ContainersField]) == "true" {
-			var id string
+			var id, called string
 			_ = json.Unmarshal(n["id"], &id) // an odd one is a problem of its own
-			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d]", i), Message: pipelinefile.NoContainers, Code: graph.ContainersUnused, Node: id, Warning: true})
+			_ = json.Unmarshal(n["name"], &called)
+			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d]", i), Message: pipelinefile.NoContainers, Code: graph.ContainersUnused, Node: id, Subject: graph.Label(called, id), Warning: true})
 		}
 	}
 	return list

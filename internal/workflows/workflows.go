@@ -272,10 +272,7 @@ func (s *Service) checked(ctx context.Context, team ids.Team, e Edit) (*graph.Gr
 // first is the sentence that stands for all the problems. Those of a definition, which
 // have codes, say themselves what they are about.
 func first(wrong []fault.Detail) string {
-	text := wrong[0].Message
-	if wrong[0].Path != "" && wrong[0].Code == "" {
-		text = wrong[0].Path + ": " + text
-	}
+	text := wrong[0].Sentence()
 	if n := len(wrong) - 1; n > 0 {
 		text += " (and more; see details)"
 	}

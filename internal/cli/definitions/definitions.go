@@ -126,6 +126,16 @@ func ReadGraph(definition json.RawMessage) (Graph, error) {
 	return g, nil
 }
 
+// NameOf is what a step is called: its id where it has no name.
+func (g Graph) NameOf(id string) string {
+	for _, n := range g.Nodes {
+		if n.ID == id && n.Name != "" {
+			return n.Name
+		}
+	}
+	return id
+}
+
 // Describe shows a definition's parameters, inputs and nodes.
 func Describe(w screen.Console, definition json.RawMessage) {
 	g, err := ReadGraph(definition)
@@ -163,7 +173,7 @@ func Describe(w screen.Console, definition json.RawMessage) {
 	}
 	section([]string{"PARAMETER", "TYPE", "DEFAULT", "MEANING"}, parameters)
 	section([]string{"INPUT", "TYPE", "", "MEANING"}, inputs)
-	section([]string{"NODE", "NAME"}, nodes)
+	section([]string{"STEP", "NAME"}, nodes)
 }
 
 // Exported is a workflow as a file.

@@ -39,6 +39,20 @@ type Detail struct {
 	Field   string `json:"field,omitempty"`   // within the step, or within the definition
 	Fix     *Fix   `json:"fix,omitempty"`     // nil: none is known
 	Warning bool   `json:"warning,omitempty"` // whether the definition can run all the same
+	Subject string `json:"-"`                 // what the message is about, as people call it; empty where the message says it
+}
+
+// Sentence is the message with what it is about. A problem of a definition is about a
+// step by its name, anything else about its path.
+func (d Detail) Sentence() string {
+	subject := d.Subject
+	if subject == "" && d.Code == "" {
+		subject = d.Path
+	}
+	if subject == "" {
+		return d.Message
+	}
+	return subject + ": " + d.Message
 }
 
 // Fix is a change of a definition that would solve a problem.

@@ -114,6 +114,9 @@ func (p *problems) all() (list []Problem) {
 		if n.about {
 			n.Message = n.at.title() + " " + n.Message
 		}
+		if label := owner.label(); !strings.Contains(n.Message, label) {
+			n.Subject = label
+		}
 		list = append(list, n.Problem)
 	}
 	if p.more > 0 {
@@ -132,6 +135,9 @@ func (n *Node) label() string {
 	}
 	return quote(n.Name)
 }
+
+// Label is how a sentence names a step: by its name, or by its id where it has none.
+func Label(name, id string) string { return quote(cmp.Or(name, id)) }
 
 // quote is what an author wrote, in quotes.
 func quote(s string) string { return `"` + short(s) + `"` }
@@ -225,6 +231,17 @@ func (w *where) in(root *value) *value {
 	return up.member(w.name)
 }
 
+// label names the node or edge of a place in a sentence; empty where it is neither.
+func (w *where) label() string {
+	switch {
+	case w == nil:
+		return ""
+	case w.node != nil:
+		return w.node.label()
+	}
+	return w.edge.label()
+}
+
 // edited is the path of a place as edits name it: steps and lines by their ids.
 func (w *where) edited() string {
 	owner, field := w.split()
@@ -241,12 +258,8 @@ func (w *where) edited() string {
 func (w *where) title() string {
 	owner, field := w.split()
 	var parts []string
-	switch {
-	case owner == nil:
-	case owner.node != nil:
-		parts = append(parts, owner.node.label())
-	default:
-		parts = append(parts, owner.edge.label())
+	if owner != nil {
+		parts = append(parts, owner.label())
 	}
 	if entry := w.entry(owner); entry != nil {
 		parts = append(parts, entries[entry.up.name]+" "+quote(entry.name))

@@ -270,3 +270,26 @@ func set(in any, path []string, v any) any {
 	}
 	return fields
 }
+
+func TestAProblemIsToldByTheNameOfItsStep(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ definition, want string }{
+		"the message has no name": {
+			`{"nodes":[{"id":"n_x7","name":"Count reads","command":"true","scatter":{"over":"1 +"}}]}`, `"Count reads": not a CEL expression`,
+		},
+		"the message begins with the name": {
+			`{"nodes":[{"id":"n_x7","name":"Count reads","command":"true","resources":{"vcpu":-1}}]}`, `"Count reads": vCPU must be above 0`,
+		},
+		"the message names the step": {`{"nodes":[{"id":"n_x7","name":"Count reads"}]}`, `"Count reads" has no command`},
+		"a line":                     {`{"nodes":[{"id":"a","name":"Trim","command":"true"}],"edges":[{"id":"e1","source":"a","target":"b"}]}`, `the line from "Trim" to "b": there is no step`},
+		"the definition":             {`{"version":2}`, "the version must be 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong := everyProblem(tt.definition)
+			if len(wrong) == 0 || !strings.HasPrefix(wrong[0].Sentence(), tt.want) {
+				t.Errorf("got %v", wrong)
+			}
+		})
+	}
+}

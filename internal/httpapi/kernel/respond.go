@@ -176,6 +176,9 @@ func (x *Exchange) Failure(e *fault.Error) any {
 	}
 	f := api.Failure{Error: e.Message, Code: code, RequestID: x.ID}
 	for _, d := range e.Details {
+		if d.Subject != "" {
+			d.Message = d.Sentence()
+		}
 		f.Details = append(f.Details, api.Detail{Path: d.Path, Message: d.Message, Code: d.Code, Node: d.Node, Edge: d.Edge, Field: d.Field, Fix: FixOut(d.Fix)})
 	}
 	return f

@@ -183,7 +183,7 @@ func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []e
 	if absent != nil || len(wrong) == 0 {
 		return absent
 	}
-	unreachable := fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message).WithCode("input_unreachable")
+	unreachable := fault.Problems(wrong, "%s", wrong[0].Sentence()).WithCode("input_unreachable")
 	unreachable.Temporary = temporary
 	return unreachable
 }
@@ -206,5 +206,5 @@ func (g Inputs) CheckKinds(inputs map[string][]string, folders map[string]bool) 
 		return nil
 	}
 	sort.Slice(wrong, func(i, j int) bool { return wrong[i].Path < wrong[j].Path })
-	return fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+	return fault.Problems(wrong, "%s", wrong[0].Sentence())
 }

@@ -333,7 +333,7 @@ func (s *Service) checked(ctx context.Context, team ids.Team, workflow ids.Workf
 		return err
 	}
 	if len(wrong) > 0 {
-		return fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *Service) CreateTrigger(ctx context.Context, caller access.Caller, workf
 		}
 	}
 	if wrong := in.problems(); len(wrong) > 0 {
-		return Trigger{}, "", fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return Trigger{}, "", fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	if in.Action == ActionRefresh && !in.Git {
 		return Trigger{}, "", fault.Conflict("this workflow does not come from Git, so there is nothing to refresh").WithCode("not_from_git")

@@ -5,7 +5,7 @@ import { keyed, merge, mergeText, renamedIds } from "./merge.ts";
 import type { Definition, GraphNode } from "./model.ts";
 import { freeName, namePattern, newId } from "./names.ts";
 import { stepsAfter, stepsBefore } from "./order.ts";
-import { byStep, faultyLines, findingsOf, isAt } from "./problems.ts";
+import { byStep, faultyLines, findingsOf, inWords, isAt } from "./problems.ts";
 import { expressionReferences, type Name, referencesIn, referencesTo, renamed } from "./references.ts";
 
 const definition = {
@@ -240,4 +240,21 @@ test("a finding says what it is about by names", () => {
   expect([...byStep(found).keys()]).toEqual(["a", "b"]);
   expect([...faultyLines(found)]).toEqual(["e"]);
   expect([...faultyLines(found.slice(3))]).toEqual([]);
+});
+
+test("a finding names its step once", () => {
+  const nodes = [{ id: "n_x7", name: "Trim reads", type: "task", command: "true" }] as unknown as GraphNode[];
+  const problem = { path: "nodes[0].when", code: "x", edge: null, field: "when", fix: null };
+  const [plain, named, whole] = findingsOf(
+    [
+      { ...problem, node: "n_x7", message: "the list is empty" },
+      { ...problem, node: "n_x7", message: '"Trim reads" has no command' },
+      { ...problem, node: null, message: "the workflow has no steps to run" },
+    ],
+    [],
+    { version: 1, nodes },
+  ).map(inWords);
+  expect(plain).toBe("Trim reads: the list is empty");
+  expect(named).toBe('"Trim reads" has no command');
+  expect(whole).toBe("the workflow has no steps to run");
 });

@@ -21,11 +21,16 @@ export function findingsOf(
   ];
 }
 
+/** inWords is what a finding says, after what it is about where the message does not name it. */
+export function inWords({ about, message, node }: Finding): string {
+  return node === null || message.includes(`"${about}"`) ? message : `${about}: ${message}`;
+}
+
 /** Subject is what a problem is about, by ids. */
 type Subject = { node?: string | null; edge?: string | null };
 
 /** subjectsIn names what problems of a definition are about. */
-export function subjectsIn({ nodes = [], edges = [] }: Definition): (problem: Subject) => string {
+function subjectsIn({ nodes = [], edges = [] }: Definition): (problem: Subject) => string {
   const steps = new Map(nodes.map(({ id, name }) => [id, name || id]));
   const lines = new Map(edges.map((edge) => [edge.id, edge]));
   const nameOf = (id: string) => steps.get(id) ?? id;

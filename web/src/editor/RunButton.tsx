@@ -2,6 +2,7 @@ import { Play } from "lucide-react";
 import { useState } from "react";
 import { useStore } from "zustand";
 import { sentence } from "../api/failure.ts";
+import { inWords } from "../definition/problems.ts";
 import { Button } from "../ui/Button.tsx";
 import { toast } from "../ui/toast.ts";
 import { useEditor, useSession } from "./context.ts";
@@ -20,7 +21,7 @@ export function RunButton({ notAllowed, onRun }: { notAllowed: string | null; on
   const [busy, setBusy] = useState(false);
   const opening = ready ? null : "The workflow is loading.";
   const more = list.length > 1 ? ` (${list.length} problems)` : "";
-  const problem = list[0] ? sentence(list[0].message) + more : null;
+  const problem = list[0] ? sentence(inWords(list[0])) + more : null;
   const run = async () => {
     setBusy(true);
     try {

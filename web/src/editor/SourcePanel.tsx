@@ -12,7 +12,6 @@ import { ask, type Schemas } from "../api/client.ts";
 import { isFailure, sentence } from "../api/failure.ts";
 import { useApi } from "../api/team.ts";
 import type { Definition } from "../definition/model.ts";
-import { subjectsIn } from "../definition/problems.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { save } from "../ui/download.ts";
@@ -79,7 +78,6 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
     meta: { shown: true },
   });
   const details = isFailure(apply.error) ? apply.error.details : [];
-  const about = details.length > 0 && apply.variables ? subjectsIn(read(apply.variables.text)) : null;
   return (
     <div className="flex h-full min-h-96 flex-col gap-2">
       <div className="flex flex-wrap items-center gap-1.5">
@@ -162,8 +160,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           {details.length > 0 ? (
             details.map((each) => (
               <p key={each.path + each.message}>
-                <span className="font-medium">{about?.(each)}</span> <code>{each.field ?? each.path}</code>{" "}
-                {sentence(each.message)}
+                {sentence(each.message)} {each.field && !each.edge && <code className="text-muted">{each.field}</code>}
               </p>
             ))
           ) : (

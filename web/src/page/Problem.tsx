@@ -42,10 +42,12 @@ export function Problem({ error, title, retry, children }: ProblemProps) {
 
 const most = 5;
 
-/** Details is what is wrong, each message once, with where it was found first. */
+/** Details is what is wrong, each message once, with where it was found first. Problems of a definition name their step. */
 function Details({ list }: { list: ApiFailure["details"] }) {
   const byMessage = new Map<string, string[]>();
-  for (const { path, message } of list) byMessage.set(message, [...(byMessage.get(message) ?? []), path ?? ""]);
+  for (const { path, message, code } of list) {
+    byMessage.set(message, [...(byMessage.get(message) ?? []), code ? "" : path]);
+  }
   const kinds = [...byMessage];
   return (
     <>

@@ -52,8 +52,15 @@ class APIError(MillraceError):
 
     def __str__(self) -> str:
         lines = [f"{self.message} ({self.code})" if self.code else self.message]
-        lines += [f"  {d.path}: {d.message}" if d.path else f"  {d.message}" for d in self.details]
+        lines += ["  " + _detail(d) for d in self.details]
         return "\n".join(lines)
+
+
+def _detail(d: Detail) -> str:
+    """A problem of a definition names its step itself; what is added is the field, not the path, which counts steps."""
+    if d.code:
+        return f"{d.message} ({d.field})" if d.field and not d.edge else d.message
+    return f"{d.path}: {d.message}" if d.path else d.message
 
 
 class InvalidRequest(APIError):

@@ -22,6 +22,7 @@ func UnknownSecrets(definition []byte, known func(name string) bool) (list []fau
 	var d struct {
 		Nodes []struct {
 			ID      string   `json:"id"`
+			Name    string   `json:"name"`
 			Secrets []string `json:"secrets"`
 		} `json:"nodes"`
 	}
@@ -35,6 +36,7 @@ func UnknownSecrets(definition []byte, known func(name string) bool) (list []fau
 					Path:    "nodes[" + strconv.Itoa(i) + "].secrets[" + strconv.Itoa(j) + "]",
 					Message: `the team has no secret called "` + shortened(name) + `": an admin can add it under Secrets`,
 					Code:    graph.NoSuchSecret, Node: n.ID, Field: "secrets[" + strconv.Itoa(j) + "]",
+					Subject: graph.Label(n.Name, n.ID),
 				})
 			}
 		}

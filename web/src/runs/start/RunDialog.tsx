@@ -2,8 +2,9 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { CircleCheck, Play, Terminal } from "lucide-react";
 import { useRef, useState } from "react";
 import { once, type Schemas } from "../../api/client.ts";
-import { ApiFailure, isRecord } from "../../api/failure.ts";
+import { ApiFailure, isRecord, sentence } from "../../api/failure.ts";
 import { useApi } from "../../api/team.ts";
+import { findingsOf, inWords } from "../../definition/problems.ts";
 import { asText, type Given } from "../../files/addresses.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { Problem } from "../../page/Problem.tsx";
@@ -68,15 +69,15 @@ function Load(props: RunDialogProps) {
       {({ name, definition, problems, warnings }) =>
         problems.length > 0 ? (
           <Notice tone="warn" title={`${name} can't run yet`}>
-            {problems.map((problem) => (
-              <p key={problem.path + problem.message}>{problem.message}</p>
+            {findingsOf(problems, [], definition).map((problem) => (
+              <p key={problem.path + problem.message}>{sentence(inWords(problem))}</p>
             ))}
           </Notice>
         ) : (
           <>
-            {warnings.map((warning) => (
+            {findingsOf([], warnings, definition).map((warning) => (
               <Notice key={warning.path + warning.message} tone="warn" className="mb-4">
-                {warning.message}
+                {sentence(inWords(warning))}
               </Notice>
             ))}
             <Ask {...props} name={name} definition={definition} />
