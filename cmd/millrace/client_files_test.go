@@ -61,7 +61,7 @@ func outputCommands(t *testing.T, s *server) {
 	dir := t.TempDir()
 	p.kept["DIR"] = dir
 	p.types(
-		typed{command: "runs outputs", prints: "^NAME +NODE +PORT +SIZE +SHA-256$\n^n.csv +a +n +2 B +[0-9a-f]{64}$"}, // of the newest
+		typed{command: "runs outputs", prints: "^NAME +STEP +PORT +SIZE +SHA-256$\n^n.csv +a +n +2 B +[0-9a-f]{64}$"}, // of the newest
 		typed{command: "runs outputs ${RUN} --json", prints: "\"port\": \"dir\"\n\"nodeId\": \"a\""},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/a/o/x$\n^${DIR}/all/a/o/2-x$\n^${DIR}/all/2-a$\n^${DIR}/all/dir.zip$\n^${DIR}/all/n.csv$"},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/some --name '*.csv' --json", prints: `(?s)\A\[\n  \{[^{]*"name": "n.csv"[^{]*\}\n\]\n\z`},
@@ -106,7 +106,7 @@ func keptCommands(t *testing.T, s *server) {
 	p.kept["RUN"] = p.printed(`"id": "(run_[0-9a-f]+)"`)
 	p.types(
 		// Folders are kept when their attempts are released, after the end of the run.
-		typed{command: "runs kept ${RUN}", prints: "^STEP +SHARD +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +0 +2 +\\d+ .* 20\\d\\d-", soon: true},
+		typed{command: "runs kept ${RUN}", prints: "^STEP +ITEM +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +0 +2 +\\d+ .* 20\\d\\d-", soon: true},
 		typed{command: "runs kept ${RUN} --json", prints: "\"nodeId\": \"a\"\n\"attempt\": 2"},
 		typed{command: "runs kept ${RUN} a", prints: "^PATH +KIND +SIZE +KEPT$\n^sub/half.txt +file +\\d+ B +yes$"},
 		typed{command: "runs kept ${RUN} a --json", prints: `"path": "sub/half.txt"`},
@@ -131,7 +131,7 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "logs ${RUN} --follow --json", status: 1, tells: `--json and --follow can't be combined`},
 		typed{command: "logs ${RUN} --follow", prints: `^why$`}, // it has ended
 		typed{command: "runs events ${RUN} --json", prints: `"type": "node.failed"`},
-		typed{command: "runs events ${RUN} --after 100000", prints: `\ASEQ +TIME +TYPE +NODE +MESSAGE\n\z`},
+		typed{command: "runs events ${RUN} --after 100000", prints: `\ASEQ +TIME +TYPE +STEP +MESSAGE\n\z`},
 		typed{command: "runs items ${RUN} a", prints: `^0 +– +failed +2 +.* 7 +0$`}, // one that is not scattered has one
 		typed{command: "runs items ${RUN} a --limit=-1", status: 1, tells: `--limit must be at least 0`},
 	)

@@ -118,7 +118,7 @@ func sweepCommands(t *testing.T, s *server) {
 		typed{command: "runs sweep ${SWEEP} --json", prints: `"varied": \[`},
 	)
 	p.types(
-		typed{command: "runs sweep ${SWEEP}", prints: "^RUN +# +(cuts +n|n +cuts) +STATUS +TOOK +CREDITS$\n\\[1,2\\]\n\\[3\\]"},
+		typed{command: "runs sweep ${SWEEP}", prints: "^RUN +# +(cuts +n|n +cuts) +STATUS +DURATION +CREDITS$\n\\[1,2\\]\n\\[3\\]"},
 		typed{command: "runs sweep ${SWEEP} --csv", prints: `^run,number,name,status,`},
 		typed{command: "runs sweep ${SWEEP} -o a.nothing", prints: "CREDITS +a.nothing$\n +–$"},
 		typed{command: "runs sweep swp_nothing", status: 1, tells: `^millrace: `},

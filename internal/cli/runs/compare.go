@@ -40,7 +40,7 @@ func (c *runsCompare) show(s *session.Session, both api.RunComparison) {
 	}
 	add("run", runTitle(both.A), runTitle(both.B), false)
 	add("status", string(both.A.Status), string(both.B.Status), false)
-	add("took", screen.Milliseconds(both.A.DurationMs), screen.Milliseconds(both.B.DurationMs), false)
+	add("duration", screen.Milliseconds(both.A.DurationMs), screen.Milliseconds(both.B.DurationMs), false)
 	add("credits", screen.Amount(both.A.CreditsUsed), screen.Amount(both.B.CreditsUsed), false)
 	add("size", ComputeText(both.A.Compute), ComputeText(both.B.Compute), both.A.Compute == both.B.Compute)
 	for _, p := range both.Parameters {
@@ -89,11 +89,7 @@ func stepText(n *api.RunNode) string {
 	if n == nil {
 		return "–"
 	}
-	text := string(n.Status)
-	if n.Cached {
-		text += " (cached)"
-	}
-	return text + ", " + screen.Milliseconds(n.DurationMs)
+	return stepStatus(n.Status, n.Cached) + ", " + screen.Milliseconds(n.DurationMs)
 }
 
 func hashText(f *api.GivenFile) string {

@@ -177,7 +177,7 @@ func TestWhatAFailedStepLeftIsFetched(t *testing.T) {
 		tells   string
 		there   string
 	}{
-		"all that is kept":           {"run_1", "b     0      9        2        2.0 KB  2099-01-01", "", ""},
+		"all that is kept":           {"run_1", "b     0     9        2        2.0 KB  2099-01-01", "", ""},
 		"nothing":                    {"run_2", "", "", ""},
 		"of the newest attempt":      {"run_1 a", "err.txt   file  2 B   yes\nsub/link  link  0 B   –\nbig       file  99 B  –\n", "", ""},
 		"fetched, what has bytes":    {"run_1 a --to TO", "TO/err.txt\n", "", "err.txt"},

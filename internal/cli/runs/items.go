@@ -33,6 +33,9 @@ func (c *runsItems) Run(w screen.Console) error {
 	params := api.ListRunShardsParams{Limit: &size}
 	if c.Status != "" {
 		status := api.NodeStatus(c.Status)
+		if c.Status == completed {
+			status = api.NodeStatusSucceeded
+		}
 		params.Status = &status
 	}
 	list, err := session.Pages(c.Limit, func(cursor *string) ([]api.Shard, api.Page, error) {
@@ -54,17 +57,14 @@ func showItems(s *session.Session, list []api.Shard) {
 		s.Note("No items: the step hasn't started, or no item is in this state")
 		return
 	}
-	rows := [][]string{{"ITEM", "VALUE", "STATUS", "TRIES", "TOOK", "MEMORY", "EXIT", "FILES"}}
+	rows := [][]string{{"ITEM", "VALUE", "STATUS", "ATTEMPTS", "DURATION", "PEAK MEMORY", "EXIT", "FILES"}}
 	for _, i := range list {
-		status, took, memory, exit := string(i.Status), "–", "–", "–"
-		if i.Cached {
-			status += " (cached)"
-		}
+		duration, memory, exit := "–", "–", "–"
 		if n := len(i.Attempts); n > 0 {
 			a := i.Attempts[n-1]
 			if a.FinishedAt != nil {
 				ms := a.FinishedAt.Sub(a.StartedAt.Time).Milliseconds()
-				took = screen.Milliseconds(&ms)
+				duration = screen.Milliseconds(&ms)
 			}
 			if a.PeakMemBytes != nil {
 				memory = screen.Size(*a.PeakMemBytes)
@@ -73,7 +73,7 @@ func showItems(s *session.Session, list []api.Shard) {
 				exit = strconv.Itoa(*a.ExitCode)
 			}
 		}
-		rows = append(rows, []string{strconv.Itoa(i.Index), itemText(i.Item), status, strconv.Itoa(len(i.Attempts)), took, memory, exit, strconv.Itoa(len(i.Outputs))})
+		rows = append(rows, []string{strconv.Itoa(i.Index), itemText(i.Item), stepStatus(i.Status, i.Cached), strconv.Itoa(len(i.Attempts)), duration, memory, exit, strconv.Itoa(len(i.Outputs))})
 	}
 	s.Table(rows)
 }

@@ -55,7 +55,7 @@ func (c *runsKept) attempts(s *session.Session, list []api.KeptAttempt) error {
 			s.Note("No kept folders: no step failed, the folders have expired, or there was no disk space.")
 			return
 		}
-		rows := [][]string{{"STEP", "SHARD", "ATTEMPT", "ENTRIES", "SIZE", "KEPT UNTIL"}}
+		rows := [][]string{{"STEP", "ITEM", "ATTEMPT", "ENTRIES", "SIZE", "KEPT UNTIL"}}
 		for _, k := range list {
 			rows = append(rows, []string{
 				k.NodeID, strconv.Itoa(k.Shard), strconv.Itoa(k.Attempt), strconv.Itoa(k.Files), screen.Size(k.Bytes), k.ExpiresAt.Local().Format("2006-01-02 15:04"),

@@ -35,7 +35,7 @@ func (c *outputsList) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(list, func() {
-		rows := [][]string{{"NAME", "NODE", "PORT", "SIZE", "SHA-256"}}
+		rows := [][]string{{"NAME", "STEP", "PORT", "SIZE", "SHA-256"}}
 		for _, o := range list {
 			rows = append(rows, []string{o.Name, o.NodeID, o.Port, screen.Size(o.Size), o.Sha256})
 		}

@@ -20,7 +20,7 @@ type runsRetry struct {
 	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Change the value of a parameter."`
 	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Change the size, such as 4x16."`
 	Current       bool     `env:"-" help:"Use the workflow's current version, not the version of the run."`
-	Only          []string `env:"-" sep:"none" placeholder:"NODE" help:"Run only this step, with its inputs from the run; repeatable."`
+	Only          []string `env:"-" sep:"none" placeholder:"STEP" help:"Run only this step, with its inputs from the run; repeatable."`
 	Preview       bool     `env:"-" help:"Start nothing: show what would be reused, and why the rest wouldn't."`
 	watchFlags    `embed:""`
 }
@@ -61,7 +61,7 @@ func previewRetry(s *session.Session, run string, in api.RetryRun) error {
 		return s.Explain(err)
 	}
 	return s.Emit(r.JSON200.Data, func() {
-		rows := [][]string{{"NODE", "NAME", "EXPECTED", "WHY"}}
+		rows := [][]string{{"STEP", "NAME", "EXPECTED", "WHY"}}
 		for _, n := range r.JSON200.Data.Nodes {
 			rows = append(rows, []string{n.ID, n.Name, string(n.Expect), n.Reason})
 		}

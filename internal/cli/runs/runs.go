@@ -123,7 +123,7 @@ func showRuns(s *session.Session, list []api.RunRow) {
 		s.Note("No runs. Start one with millrace run <workflow> --watch")
 		return
 	}
-	rows := [][]string{{"ID", "WORKFLOW", "NAME", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
+	rows := [][]string{{"ID", "WORKFLOW", "NAME", "STATUS", "PROGRESS", "SIZE", "DURATION", "CREDITS", "STARTED"}}
 	for _, r := range list {
 		rows = append(rows, []string{
 			r.ID, fmt.Sprintf("%s #%d", r.WorkflowName, r.Number), nameText(r.Name, r.Tags), string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), ComputeText(r.Compute),
@@ -201,17 +201,14 @@ func showRun(s *session.Session, r api.Run) {
 		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", ComputeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
-		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
+		"duration", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
 		"copied to", copyText(r.OutputTo),
 	)
-	rows := [][]string{{"NODE", "NAME", "STATUS", "TRY", "SHARDS", "TOOK", "MEMORY", "EXIT"}}
+	rows := [][]string{{"STEP", "NAME", "STATUS", "ATTEMPT", "ITEMS", "DURATION", "PEAK MEMORY", "EXIT"}}
 	for _, n := range r.Nodes {
-		status, shards, memory, exit := string(n.Status), "–", "–", "–"
-		if n.Cached {
-			status += " (cached)"
-		}
+		items, memory, exit := "–", "–", "–"
 		if n.Shards != nil {
-			shards = fmt.Sprintf("%d of %d", n.Shards.Done, n.Shards.Total)
+			items = fmt.Sprintf("%d of %d", n.Shards.Done, n.Shards.Total)
 		}
 		if n.PeakMemBytes != nil {
 			memory = screen.Size(*n.PeakMemBytes)
@@ -219,10 +216,26 @@ func showRun(s *session.Session, r api.Run) {
 		if n.ExitCode != nil {
 			exit = strconv.Itoa(*n.ExitCode)
 		}
-		rows = append(rows, []string{n.ID, n.Name, status, strconv.Itoa(n.Attempt), shards, screen.Milliseconds(n.DurationMs), memory, exit})
+		rows = append(rows, []string{n.ID, n.Name, stepStatus(n.Status, n.Cached), strconv.Itoa(n.Attempt), items, screen.Milliseconds(n.DurationMs), memory, exit})
 	}
 	s.Say("")
 	s.Table(rows)
+}
+
+// completed is what people call the end of a step, as that of a run. The API's word for
+// a step is "succeeded".
+const completed = "completed"
+
+// stepStatus is the state of a step or of an item for people.
+func stepStatus(status api.NodeStatus, cached bool) string {
+	text := string(status)
+	if status == api.NodeStatusSucceeded {
+		text = completed
+	}
+	if cached {
+		text += " (cached)"
+	}
+	return text
 }
 
 // copyText is where outputs are copied to, and how far that has come.
@@ -276,7 +289,7 @@ func (c *runsEvents) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(all, func() {
-		rows := [][]string{{"SEQ", "TIME", "TYPE", "NODE", "MESSAGE"}}
+		rows := [][]string{{"SEQ", "TIME", "TYPE", "STEP", "MESSAGE"}}
 		for _, e := range all {
 			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, screen.OrDash(e.NodeID), e.Message})
 		}

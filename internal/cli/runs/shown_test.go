@@ -76,8 +76,8 @@ func TestRunsAreListedAsTheyWereAskedFor(t *testing.T) {
 		"GET /api/runs?favorite=false&workflowId=wf_not_there": data(`[]`),
 	})
 	const (
-		head = "ID     WORKFLOW  NAME  STATUS  PROGRESS  SIZE     TOOK    CREDITS  STARTED\n"
-		line = "run_%d  count #%d  –     failed  67 %%      2x8 gpu  1m 01s  1,234.5  2020-03-02\n"
+		head = "ID     WORKFLOW  NAME  STATUS  PROGRESS  SIZE     DURATION  CREDITS  STARTED\n"
+		line = "run_%d  count #%d  –     failed  67 %%      2x8 gpu  1m 01s    1,234.5  2020-03-02\n"
 	)
 	lines := func(numbers ...int) string {
 		text := head
@@ -156,11 +156,11 @@ func TestTwoRunsAreSetSideBySide(t *testing.T) {
 	const counts = "definition: changed ]0;xTrim\n1 outputs are the same, 2 differ, 3 are only in A, 4 only in B.\n"
 	for flag, rows := range map[string][]string{
 		"": {
-			"|A|B", "run|count #1|count #2", "status|completed|completed", "took|–|–", "credits|0|0", "parameter n|1|2", "parameter new|–|null",
+			"|A|B", "run|count #1|count #2", "status|completed|completed", "duration|–|–", "credits|0|0", "parameter n|1|2", "parameter new|–|null",
 			"input reads|a.fq b.fq|–", "step Trim|completed (cached), 1.5 s|–", "output t.o x.txt|0123456789ab|beef",
 		},
 		"--all": {
-			"|A|B", "run|count #1|count #2", "status|completed|completed", "took|–|–", "credits|0|0", "size|2x8|2x8", "parameter n|1|2", `parameter m|"x"|"x"`, "parameter new|–|null",
+			"|A|B", "run|count #1|count #2", "status|completed|completed", "duration|–|–", "credits|0|0", "size|2x8|2x8", "parameter n|1|2", `parameter m|"x"|"x"`, "parameter new|–|null",
 			"input reads|a.fq b.fq|–", "step Trim|completed (cached), 1.5 s|–", "output t.o x.txt|0123456789ab|beef", "output t.p y|–|–",
 		},
 	} {
@@ -202,8 +202,8 @@ func TestASweepIsATable(t *testing.T) {
 		"GET /api/sweeps": data(`[]`),
 	})
 	for command, want := range map[string]string{
-		"runs sweep swp_1":                     "RUN|#|n|STATUS|TOOK|CREDITS\nrun_1|1|1|completed|1m 01s|0.5\nrun_2|2|\"two\"|completed|1m 01s|0.5",
-		"runs sweep swp_1 -o a.o -o a.p":       "RUN|#|n|STATUS|TOOK|CREDITS|a.o|a.p\nrun_1|1|1|completed|1m 01s|0.5|42[2J|–\nrun_2|2|\"two\"|completed|1m 01s|0.5|x.txt|y.bin 0123456789ab",
+		"runs sweep swp_1":                     "RUN|#|n|STATUS|DURATION|CREDITS\nrun_1|1|1|completed|1m 01s|0.5\nrun_2|2|\"two\"|completed|1m 01s|0.5",
+		"runs sweep swp_1 -o a.o -o a.p":       "RUN|#|n|STATUS|DURATION|CREDITS|a.o|a.p\nrun_1|1|1|completed|1m 01s|0.5|42[2J|–\nrun_2|2|\"two\"|completed|1m 01s|0.5|x.txt|y.bin 0123456789ab",
 		"runs sweep":                           "",
 		"runs sweep swp_1 --csv -o a.o -o a.p": "run,n\nrun_1,1",
 	} {
@@ -230,12 +230,15 @@ func TestItemsOfAScatter(t *testing.T) {
 	s := serve(t, map[string]string{
 		at + "limit=500&status=failed":          `{"success":true,"data":[` + item(0, first+","+second) + `],"page":{"hasMore":true,"nextCursor":"c"}}`,
 		at + "cursor=c&limit=500&status=failed": data("[" + item(1, "") + "]"),
+		at + "limit=500&status=succeeded":       data(`[{"index":2,"item":"x","status":"succeeded","attempts":[],"outputs":[]}]`),
 		at + "limit=500":                        data("[]"),
 	})
-	const head = "ITEM|VALUE|STATUS|TRIES|TOOK|MEMORY|EXIT|FILES"
+	const head = "ITEM|VALUE|STATUS|ATTEMPTS|DURATION|PEAK MEMORY|EXIT|FILES"
 	for command, want := range map[string]string{
 		"--status failed":      head + "\n0|r0.fq|failed|2|1m 05s|2.0 KB|137|0\n1|r1.fq|failed (cached)|0|–|–|–|0",
 		"--status failed -n 1": head + "\n0|r0.fq|failed|2|1m 05s|2.0 KB|137|0",
+		"--status completed":   head + "\n2|x|completed|0|–|–|–|0",
+		"--status succeeded":   head + "\n2|x|completed|0|–|–|–|0",
 		"":                     "",
 	} {
 		d, status := s.types(t, append([]string{"runs", "items", "run_1", "a"}, strings.Fields(command)...)...)

@@ -32,7 +32,7 @@ func (c *Start) sweep(s *session.Session, vary map[string][]json.RawMessage, in 
 type runsSweep struct {
 	session.Flags `embed:""`
 	Sweep         string   `arg:"" optional:"" help:"ID of the sweep. Without it: list the newest sweeps."`
-	Output        []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; repeatable."`
+	Output        []string `short:"o" env:"-" sep:"none" placeholder:"STEP.PORT" help:"An output to show; repeatable."`
 	CSV           bool     `env:"-" name:"csv" help:"Print the table as comma-separated values."`
 }
 
@@ -78,7 +78,7 @@ func (c *runsSweep) list(s *session.Session) error {
 
 func (c *runsSweep) show(s *session.Session, sweep api.Sweep) {
 	head := append([]string{"RUN", "#"}, sweep.Varied...)
-	rows := [][]string{append(append(head, "STATUS", "TOOK", "CREDITS"), c.Output...)}
+	rows := [][]string{append(append(head, "STATUS", "DURATION", "CREDITS"), c.Output...)}
 	for _, r := range sweep.Runs {
 		row := []string{r.Run.ID, strconv.FormatInt(r.Run.Number, 10)}
 		for _, name := range sweep.Varied {

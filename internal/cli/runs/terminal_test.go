@@ -69,7 +69,7 @@ func TestARunIsWatchedAtATerminal(t *testing.T) {
 	shown := person.Sees("the end")
 	at := 0
 	for _, next := range []string{
-		"Watching run_1; Ctrl-C stops watching", "Waiting: Inputs are fetched.\r\n", "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25 %  fetching in\r", "event 1\r\n", "one\r\n", "━━╌", "━━━━━━━━━━╌╌╌╌╌╌╌╌╌╌  50 %  1 of 2 node\r",
+		"Watching run_1; Ctrl-C stops watching", "Waiting: Inputs are fetched.\r\n", "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25 %  fetching in\r", "event 1\r\n", "one\r\n", "━━╌", "━━━━━━━━━━╌╌╌╌╌╌╌╌╌╌  50 %  1 of 2 step\r",
 		"\r\x1b[K\x1b[32mcompleted\x1b[0m run_1", "millrace runs outputs download run_1", "the end",
 	} {
 		found := strings.Index(shown[at:], next)

@@ -131,7 +131,7 @@ func fetchingLine(f api.Fetching) string {
 func progressLine(m message) string {
 	line := fmt.Sprintf("%s %3.0f %%", screen.Gauge(*m.ProgressPercent/100), *m.ProgressPercent)
 	if m.CompletedNodes != nil && m.TotalNodes != nil {
-		line += fmt.Sprintf("  %d of %s", *m.CompletedNodes, screen.Count(*m.TotalNodes, "node"))
+		line += fmt.Sprintf("  %d of %s", *m.CompletedNodes, screen.Count(*m.TotalNodes, "step"))
 	}
 	if m.DurationMs != nil {
 		line += "  " + screen.Milliseconds(m.DurationMs)
