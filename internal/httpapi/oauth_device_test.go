@@ -87,7 +87,7 @@ func TestSelfRegisteredClientsGetNoDeviceGrant(t *testing.T) {
 		if err := h.db.InsertDevice(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if r := h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200); !strings.Contains(r.body, "No device waits with this code") {
+		if r := h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200); !strings.Contains(r.body, "No device is waiting for this code") {
 			t.Errorf("%.300s", r.body)
 		}
 		h.post("/device", url.Values{"user_code": {"BCDF-GHJK"}, "decision": {"allow"}}, cookie(ada.secret)).want(404)

@@ -49,7 +49,7 @@ func (a *API) ShowDevice(x *kernel.Exchange) (kernel.Answer, error) {
 	case err == nil:
 		view.Client, view.Stage = client.Name, "confirm"
 	case fault.Is(err, fault.KindNotFound):
-		view.Problem = "No device waits with this code. Check it, or start again on the device."
+		view.Problem = "No device is waiting for this code. Check it for typos, or start again on the device."
 	default:
 		return kernel.Answer{}, err
 	}

@@ -35,7 +35,7 @@ func (x *Exchange) DrawPage(name string, view any, leadsTo ...string) (Answer, e
 // failOnPage tells a person what went wrong.
 func (x *Exchange) failOnPage(e *fault.Error) {
 	status := StatusOf[e.Kind]
-	view := pages.Error{Title: pageTitle(status), Message: SentenceCase(e.Message), RequestID: x.ID}
+	view := pages.Error{Title: pageTitle(status, e.Code), Message: SentenceCase(e.Message), RequestID: x.ID}
 	if status == http.StatusUnauthorized {
 		view.SignIn = x.signInPath()
 	}
@@ -58,7 +58,10 @@ func SentenceCase(text string) string {
 	return strings.ToUpper(text[:first]) + strings.TrimSuffix(text[first:], ".") + "."
 }
 
-func pageTitle(status int) string {
+func pageTitle(status int, code string) string {
+	if code == "link_invalid" {
+		return "This link no longer works"
+	}
 	switch status {
 	case http.StatusNotFound:
 		return "Page not found"

@@ -74,7 +74,7 @@ const flightLife = 10 * time.Minute
 func (p *Providers) find(ctx context.Context, name, callback string) (*provider, *oauth2.Config, error) {
 	one := p.by[name]
 	if one == nil {
-		return nil, nil, fault.NotFound("there is no provider of this name")
+		return nil, nil, fault.NotFound("there is no sign-in provider with this name")
 	}
 	known, err := one.discover(gooidc.ClientContext(context.WithoutCancel(ctx), p.client))
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *Signer) Verify(method string, u *url.URL, now time.Time) (Signed, error
 	q, err := url.ParseQuery(u.RawQuery)
 	if !ours || err != nil || len(q[paramSignature]) != 1 ||
 		!hmac.Equal([]byte(q.Get(paramSignature)), []byte(s.signature(key, q))) {
-		return Signed{}, fault.Forbidden("this link is not one that Millrace signed")
+		return Signed{}, fault.Forbidden("this link is not valid: open the file from Millrace again")
 	}
 	signed, err := read(key, q)
 	if err != nil {
@@ -138,7 +138,7 @@ func read(key string, q url.Values) (Signed, error) {
 		signed.Part, err = strconv.Atoi(q.Get(paramPart))
 	}
 	if err != nil {
-		return Signed{}, fault.Forbidden("this link is not one that Millrace signed")
+		return Signed{}, fault.Forbidden("this link is not valid: open the file from Millrace again")
 	}
 	signed.Expires = time.Unix(expires, 0)
 	return signed, nil

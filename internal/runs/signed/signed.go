@@ -61,7 +61,7 @@ func Read(key []byte, token string, now time.Time) (r Report, err error) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	sum, sumErr := base64.RawURLEncoding.Strict().DecodeString(seal)
 	if err != nil || sumErr != nil || !hmac.Equal(sum, sign(key, text)) {
-		return r, fault.Forbidden("this address is not one that Millrace signed")
+		return r, fault.Forbidden("this link is not valid: open the file from Millrace again")
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, err
