@@ -76,7 +76,7 @@ func (c *Client) checkHost(u *url.URL) error {
 	if len(c.limits.Hosts) == 0 || slices.ContainsFunc(c.limits.Hosts, func(host string) bool { return sameHost(host, u) }) {
 		return nil
 	}
-	return fault.Invalid("this installation takes no code from %s: the operator allows %s", u.Host, strings.Join(c.limits.Hosts, ", "))
+	return fault.Invalid("code from %s is not allowed here: the operator allows %s", u.Host, strings.Join(c.limits.Hosts, ", "))
 }
 
 func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
@@ -259,7 +259,7 @@ func (r Repository) explain(ctx context.Context, err error) error {
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
 		return fault.Unavailable("the certificate of %s cannot be trusted", r.url.Host).WithCause(err)
 	}
-	return fault.Unavailable("%s cannot be reached, or is no Git repository", r.name()).WithCause(err)
+	return fault.Unavailable("%s cannot be reached, or is not a Git repository", r.name()).WithCause(err)
 }
 
 func sizeText(n int64) string {

@@ -27,8 +27,8 @@ const (
 	requestType   = "application/x-git-upload-pack-request"
 	refsType      = "application/x-git-upload-pack-advertisement"
 	userAgent     = "git/millrace" // hosts know Git by its first word
-	anonymousHint = "there is no repository at %s that everybody may read: if it is private, name a connection"
-	privateHint   = "there is no repository at %s, or its connection may not read it"
+	anonymousHint = "there is no public repository at %s: if it is private, choose a connection"
+	privateHint   = "there is no repository at %s, or the connection cannot read it"
 )
 
 func (t *httpConversation) refs(ctx context.Context) (*packp.AdvRefs, error) {
@@ -38,7 +38,7 @@ func (t *httpConversation) refs(ctx context.Context) (*packp.AdvRefs, error) {
 	}
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), refsType) {
-		return nil, fault.Invalid("%s is no Git repository, or one that cannot be fetched over HTTP", t.repository.name())
+		return nil, fault.Invalid("%s is not a Git repository, or cannot be fetched over HTTP", t.repository.name())
 	}
 	t.base = strings.TrimSuffix(resp.Request.URL.Scheme+"://"+resp.Request.URL.Host+resp.Request.URL.EscapedPath(), refsSuffix)
 	return readRefs(resp.Body)
@@ -104,5 +104,5 @@ func (t *httpConversation) do(ctx context.Context, method, address string, body 
 	case s >= 500 || s == http.StatusTooManyRequests:
 		return nil, fault.Unavailable("%s is in trouble itself (status %d)", t.repository.url.Host, s)
 	}
-	return nil, fault.Invalid("%s is no Git repository (status %d)", t.repository.name(), resp.StatusCode)
+	return nil, fault.Invalid("%s is not a Git repository (status %d)", t.repository.name(), resp.StatusCode)
 }

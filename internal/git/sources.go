@@ -79,7 +79,7 @@ func (s *Sources) again(ctx context.Context, r runs.Run, from source.Source, do 
 	if !ok || known.Code != "" || known.Kind == fault.KindInternal {
 		return err
 	}
-	return fault.Invalid("its code cannot be had: %s", known.Message).WithCode("source_unavailable").WithCause(known.Cause)
+	return fault.Invalid("the code could not be fetched from Git: %s", known.Message).WithCode("source_unavailable").WithCause(known.Cause)
 }
 
 func (s *Sources) wanted(ctx context.Context, r runs.Run, from source.Source) (Wanted, error) {

@@ -47,9 +47,9 @@ func TestAHostThatFailsIsAskedAgain(t *testing.T) {
 		words  string
 	}{
 		"at first":       {http.StatusBadGateway, 2, 3, ""},
-		"always":         {http.StatusBadGateway, 100, 3, "its code cannot be had: "},
-		"it says no":     {http.StatusNotFound, 100, 1, "its code cannot be had: "},
-		"it wants a key": {http.StatusUnauthorized, 100, 1, "its code cannot be had: "},
+		"always":         {http.StatusBadGateway, 100, 3, "the code could not be fetched from Git: "},
+		"it says no":     {http.StatusNotFound, 100, 1, "the code could not be fetched from Git: "},
+		"it wants a key": {http.StatusUnauthorized, 100, 1, "the code could not be fetched from Git: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

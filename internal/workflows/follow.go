@@ -114,7 +114,7 @@ func unreachable(err error) error {
 }
 
 func gitProblem(path, message string) *fault.Error {
-	return fault.Problems([]fault.Detail{{Path: path, Message: message}}, "the workflow cannot be had from Git: %s", message).WithCode("git_unreachable")
+	return fault.Problems([]fault.Detail{{Path: path, Message: message}}, "the workflow could not be read from Git: %s", message).WithCode("git_unreachable")
 }
 
 // define reads the definition of a version's commit.
@@ -139,7 +139,7 @@ func (s *Service) define(ctx context.Context, v *version, team ids.Team, from so
 // parse makes the graph of what a file was read as.
 func (s *Service) parse(v *version, in folder, name string, err error) error {
 	invalid := func(wrong []fault.Detail) error {
-		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(v.commit), first(wrong)).WithCode("git_invalid_definition")
+		return fault.Problems(wrong, "%s at commit %s is not a valid workflow: %s", name, short(v.commit), first(wrong)).WithCode("git_invalid_definition")
 	}
 	if err != nil {
 		return invalid([]fault.Detail{{Path: name, Message: err.Error()}})
@@ -224,7 +224,7 @@ func checkedSource(s source.Source) error {
 		note("git", err.Error())
 	}
 	if s.Ref != "" && (!source.ValidRef(s.Ref) || len(s.Ref) > source.MaxRef) {
-		note("ref", "is no name of a branch, a tag or a commit")
+		note("ref", "is not the name of a branch, a tag or a commit")
 	}
 	if s.Path != "" && (!source.ValidFolder(s.Path) || len(s.Path) > source.MaxPath) {
 		note("path", "is not the path of a folder in the repository, such as analysis/scripts")

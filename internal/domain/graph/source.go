@@ -27,7 +27,7 @@ func (c *checker) source(v *value) {
 			}
 		case "ref":
 			if s.Ref = c.text(f, here, source.MaxRef); s.Ref != "" && !source.ValidRef(s.Ref) {
-				c.p.add(at(f, here), InvalidValue, "`%s` is no name of a branch, a tag or a commit", short(s.Ref))
+				c.p.add(at(f, here), InvalidValue, "`%s` is not the name of a branch, a tag or a commit", short(s.Ref))
 			}
 		case "path":
 			if s.Path = c.text(f, here, source.MaxPath); s.Path != "" && !source.ValidFolder(s.Path) {

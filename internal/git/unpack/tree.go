@@ -64,7 +64,7 @@ func (t *tree) top() (*object.Tree, error) {
 			}
 			return t.tree(c.TreeHash)
 		default:
-			return nil, refusef("%s is no commit", t.order.Commit)
+			return nil, refusef("%s is not a commit", t.order.Commit)
 		}
 	}
 	return nil, refusef("the tag %s is about a tag, and so on", t.order.Commit)

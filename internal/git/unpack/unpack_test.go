@@ -104,7 +104,7 @@ func TestAPackIsWrittenAsAnArchive(t *testing.T) {
 		"up":                    {commit, "../bin", nil, nil, "it has no folder ../bin"},
 		"a commit of elsewhere": {strings.Repeat("ab", 20), "", nil, nil, "the commit " + strings.Repeat("ab", 20) + " is not among what its host sent"},
 		"no hash":               {"main", "", nil, nil, "the commit main is not among what its host sent"},
-		"a file as a commit":    {blob, "", nil, nil, blob + " is no commit"},
+		"a file as a commit":    {blob, "", nil, nil, blob + " is not a commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -213,7 +213,7 @@ func decoded[T any](w *writer, n *yaml.Node, format func(T) string) error {
 			return nil
 		}
 	}
-	return problem("line %d: %s is no number that JSON knows", n.Line, strconv.Quote(shortened(n.Value)))
+	return problem("line %d: %s is not a number that JSON allows", n.Line, strconv.Quote(shortened(n.Value)))
 }
 
 func shortened(s string) string {

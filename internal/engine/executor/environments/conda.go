@@ -69,7 +69,7 @@ func (s *Store) noConda(channels []string) string {
 	}
 	known := s.channels.Names()
 	if len(known) == 0 {
-		return "this server cannot install conda packages, since it knows no channels; its operator names some with --conda-channels"
+		return "this server cannot install conda packages: its operator has set no channels (--conda-channels)"
 	}
 	for _, name := range channels {
 		if !s.channels.Has(name) {

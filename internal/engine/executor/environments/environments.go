@@ -163,7 +163,7 @@ func (s *Store) Problem() string {
 		return "this server cannot build environments, since uv is not installed on it; its operator can change that with: " + Install
 	}
 	if len(s.Indexes) == 0 {
-		return "this server cannot build environments, since it knows no index of packages; its operator names one with --pip-index-url"
+		return "this server cannot build environments: its operator has set no package index (--pip-index-url)"
 	}
 	return ""
 }

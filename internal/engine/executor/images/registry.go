@@ -37,7 +37,7 @@ func (s *Store) parse(text string) (name.Reference, error) {
 	}
 	host := hostOf(ref)
 	if len(s.Registries) > 0 && !slices.Contains(s.Registries, host) {
-		return nil, unavailable("this server takes no images from %s: use one from %s, or ask its operator to add the registry to --image-registries",
+		return nil, unavailable("images from %s are not allowed here: use one from %s, or ask the operator to add the registry to --image-registries",
 			host, strings.Join(s.Registries, ", "))
 	}
 	return ref, nil

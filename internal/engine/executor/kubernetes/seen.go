@@ -71,9 +71,9 @@ func whyWaiting(p *corev1.Pod) (executor.Reason, string) {
 		switch {
 		case w == nil:
 		case slices.Contains(imageReasons, w.Reason):
-			return executor.ImageUnavailable, fmt.Sprintf("the image %s is not to be had: %s", c.Image, strings.TrimSpace(w.Reason+" "+w.Message))
+			return executor.ImageUnavailable, fmt.Sprintf("the image %s could not be pulled: %s", c.Image, strings.TrimSpace(w.Reason+" "+w.Message))
 		case slices.Contains(startReasons, w.Reason):
-			return executor.StartFailed, fmt.Sprintf("the container cannot be made: %s %s", w.Reason, w.Message)
+			return executor.StartFailed, fmt.Sprintf("the container could not be created: %s %s", w.Reason, w.Message)
 		}
 	}
 	return executor.Starting, ""
