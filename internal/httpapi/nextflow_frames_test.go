@@ -257,6 +257,9 @@ func TestNextflowGoesOnWhereItIsNotWatched(t *testing.T) {
 		if got.text("workflowId") != "not-watched" || !strings.Contains(got.text("message"), "within a minute") {
 			t.Error(got.body)
 		}
+		if team := h.call("GET", "/auth/teams", "", r.owner).want(200).at("data").([]any)[0].(map[string]any)["id"].(string); !strings.HasSuffix(got.text("watchUrl"), "/runs?team="+team) {
+			t.Errorf("%s is not the list of the team %s", got.text("watchUrl"), team)
+		}
 		r.send("not-watched", frames)
 		h.pass(time.Minute)
 		r.begin(create)

@@ -49,7 +49,7 @@ func (a *API) NextflowCreate(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	b, err := a.Reported.Begin(x.Context(), x.Caller, n)
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.KindUnavailable {
-		return bare(nextflowAnswer{notWatched, x.Base() + "/runs", "This run is not watched: " + refused.Message})
+		return bare(nextflowAnswer{notWatched, x.Base() + "/runs?team=" + string(x.Caller.Team), "This run is not watched: " + refused.Message})
 	}
 	if err != nil {
 		return kernel.Answer{}, err

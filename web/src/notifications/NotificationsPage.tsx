@@ -51,23 +51,25 @@ export function NotificationsPage() {
         </Button>
       }
     >
-      {inbox.isPending && <SkeletonRows rows={4} />}
-      {inbox.isError && <Problem error={inbox.error} retry={() => void inbox.refetch()} />}
-      {inbox.data && rows.length === 0 && (
-        <Empty icon={<Bell className="size-8" aria-hidden />} title="No notifications yet">
-          You're notified here when your run fails, a budget is nearly spent or your schedule is paused.
-        </Empty>
-      )}
-      <ul className="divide-y rounded-xl border bg-surface empty:hidden">
-        {rows.map((each) => (
-          <Row key={each.id} notification={each} onOpen={() => !each.readAt && mark.mutate({ ids: [each.id] })} />
-        ))}
-      </ul>
-      {inbox.hasNextPage && (
-        <Button className="mt-3" busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>
-          Show older
-        </Button>
-      )}
+      <div className="mb-8">
+        {inbox.isPending && <SkeletonRows rows={4} />}
+        {inbox.isError && <Problem error={inbox.error} retry={() => void inbox.refetch()} />}
+        {inbox.data && rows.length === 0 && (
+          <Empty icon={<Bell className="size-8" aria-hidden />} title="No notifications yet">
+            You're notified here when your run fails, a budget is nearly spent or your schedule is paused.
+          </Empty>
+        )}
+        <ul className="divide-y rounded-xl border bg-surface empty:hidden">
+          {rows.map((each) => (
+            <Row key={each.id} notification={each} onOpen={() => !each.readAt && mark.mutate({ ids: [each.id] })} />
+          ))}
+        </ul>
+        {inbox.hasNextPage && (
+          <Button className="mt-3" busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>
+            Show older
+          </Button>
+        )}
+      </div>
       <Choices />
     </Page>
   );
