@@ -180,7 +180,7 @@ func twoOnKubernetes(t *testing.T, shared string) (first *server, second func() 
 	b := newBalancer(t)
 	args := []string{
 		"--kubernetes-pod-template", pods, "--attempts-url", b.address(),
-		"--secret-key", rand.Text(), // names the installation: those of other tests end jobs that they do not know
+		"--secret-key", rand.Text(), // the same for both
 		"--database-url", storetest.Postgres(t), "--storage-url", bucketAddress(t) + "&prefix=" + rand.Text() + "/",
 	}
 	next := func() *server {

@@ -147,7 +147,11 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := h.watchDisk(s); err != nil {
 		return nil, err
 	}
-	h.shims = &executors.Shims{Store: db, Objects: keep, Key: db.Key("tickets of attempts"), Log: log, Now: db.Now}
+	name, err := db.Installation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.shims = &executors.Shims{Store: db, Objects: keep, Key: db.Key("tickets of attempts"), Installation: name, Log: log, Now: db.Now}
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -162,7 +161,7 @@ func (db *DB) beginRotation(ctx context.Context, old, next *sealer) (done bool, 
 		case isNew && !old.proves(current):
 			return errors.New("the old secret key is not the one this database was made with")
 		case isNew:
-			return tx.noteNextKey(ctx, next)
+			return tx.noteNextKey(ctx, old, next, current)
 		case old.proves(current) && next.proves(begun), old.proves(begun) && next.proves(current): // forth or back
 			return nil
 		}
@@ -171,13 +170,15 @@ func (db *DB) beginRotation(ctx context.Context, old, next *sealer) (done bool, 
 	return done, err
 }
 
-func (db *DB) noteNextKey(ctx context.Context, next *sealer) error {
+// noteNextKey seals what names the installation with the next key.
+func (db *DB) noteNextKey(ctx context.Context, old, next *sealer, current []byte) error {
 	if err := db.mustBeAlone(ctx); err != nil {
 		return err
 	}
-	random := make([]byte, 16)
-	rand.Read(random)
-	_, err := db.q.ExecContext(ctx, `INSERT INTO secret_check (id, sealed) VALUES ($1, $2)`, checkNext, next.seal(checkPlace, random))
+	random, err := old.open(checkPlace, current)
+	if err == nil {
+		_, err = db.q.ExecContext(ctx, `INSERT INTO secret_check (id, sealed) VALUES ($1, $2)`, checkNext, next.seal(checkPlace, random))
+	}
 	return err
 }
 

@@ -17,6 +17,24 @@ import (
 
 const anotherKey = "another key that is long enough"
 
+func installation(t *testing.T, db *store.DB) string {
+	t.Helper()
+	name, err := db.Installation(t.Context())
+	if err != nil || len(name) < 16 {
+		t.Fatal(name, err)
+	}
+	return name
+}
+
+// Two installations with one key have different names.
+func TestTheNameOfAnInstallationDoesNotFollowFromItsKey(t *testing.T) {
+	t.Parallel()
+	one, other := storetest.Open(t, storetest.SQLite(t)), storetest.Open(t, storetest.SQLite(t))
+	if name := installation(t, one); name == installation(t, other) {
+		t.Errorf("both are called %s", name)
+	}
+}
+
 // A key is changed as a whole, however often the change is cut off: until it has
 // ended no server starts with either key, and then everything opens with the new
 // one and nothing with the old.
@@ -27,6 +45,7 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		name := installation(t, db)
 		a := person(t, db, "ada@example.org")
 		now := time.Now()
 		const many = 450 // more than two batches
@@ -75,6 +94,9 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
+		if got := installation(t, db); got != name {
+			t.Errorf("the installation was called %s and is called %s", name, got)
+		}
 		list, err := db.Secrets(t.Context(), a.Team.ID)
 		if err != nil || len(list) == 0 {
 			t.Fatal(len(list), err)

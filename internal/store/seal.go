@@ -7,6 +7,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -122,6 +123,18 @@ func (db *DB) WatchSecretKey(ctx context.Context) error {
 
 // ErrWrongKey is that the secret key is another than the database's.
 var ErrWrongKey = errors.New("the secret key is not the one this database was made with: give every server the same --secret-key (or the secret.key of the first one's data folder)")
+
+// Installation names the installation, also after a change of its key. Only a copy of the
+// database has the same name.
+func (db *DB) Installation(ctx context.Context) (string, error) {
+	current, err := db.secretCheck(ctx, checkCurrent)
+	if err != nil {
+		return "", err
+	}
+	random, err := db.sealer.open(checkPlace, current)
+	sum := sha256.Sum256(append([]byte("installation\x00"), random...))
+	return hex.EncodeToString(sum[:]), err
+}
 
 func (db *DB) writeSecretCheck(ctx context.Context) error {
 	random := make([]byte, 16)

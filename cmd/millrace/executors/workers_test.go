@@ -133,10 +133,10 @@ func TestWhichAddressesAreOfShims(t *testing.T) {
 	}
 }
 
-// Jobs of two executors, or of two servers with other keys, are told apart in a namespace.
+// Jobs of two executors, or of two installations, are told apart in a namespace.
 func TestTheNameOfAnInstallation(t *testing.T) {
 	t.Parallel()
-	one, other := &Shims{Key: []byte("one")}, &Shims{Key: []byte("other")}
+	one, other := &Shims{Installation: "one"}, &Shims{Installation: "other"}
 	seen := map[string]bool{}
 	for _, name := range []string{one.installation("a"), one.installation("b"), other.installation("a"), one.installation("")} {
 		if seen[name] || !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(name) {
@@ -144,7 +144,7 @@ func TestTheNameOfAnInstallation(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	if !seen[(&Shims{Key: []byte("one")}).installation("a")] {
+	if !seen[(&Shims{Installation: "one"}).installation("a")] {
 		t.Error("it is another one after a restart")
 	}
 }
