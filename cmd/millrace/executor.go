@@ -94,7 +94,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 			c := x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log)
 			c.Now = h.db.Now // servers that share the folder compare times in it
 			d, err := slurm.New(ctx, c)
-			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
+			return executors.Driver{Driver: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		}
 	}
 	if x.Kind == "kubernetes" {

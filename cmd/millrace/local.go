@@ -12,5 +12,5 @@ import (
 // openLocal opens the executor that runs tasks on this machine.
 func openLocal(ctx context.Context, c local.Config) (executors.Driver, error) {
 	d, err := local.New(ctx, c)
-	return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Freezer: d, Closer: d}, err
+	return executors.Driver{Driver: d, Watcher: d, Meter: d, Preparer: d, Freezer: d, Closer: d}, err
 }

@@ -19,7 +19,7 @@ import (
 func openLocal(_ context.Context, c local.Config) (executors.Driver, error) {
 	d, err := dummy.New(c.Folder, c.Now)
 	p := pretender{d, c}
-	return executors.Driver{Driver: p, Renewer: p, Watcher: d, Meter: p, Preparer: p, Freezer: p, Closer: d}, err
+	return executors.Driver{Driver: p, Watcher: d, Meter: p, Preparer: p, Freezer: p, Closer: d}, err
 }
 
 // pretender does for the dummy what only drivers of processes have to, and has the
@@ -42,8 +42,6 @@ func (p pretender) Prepare(_ context.Context, k executor.Key) error {
 func (pretender) Freeze(context.Context) ([]executor.Size, error) { return nil, nil }
 func (pretender) Evict(context.Context, string) error             { return nil }
 func (pretender) Thaw(context.Context) error                      { return nil }
-
-func (pretender) Renew(context.Context, ...executor.Handle) error { return nil }
 
 func (pretender) Usage(context.Context, executor.Handle) (executor.Usage, error) {
 	return executor.Usage{}, fault.NotFound("nobody measures what only pretends")

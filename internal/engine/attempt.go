@@ -285,27 +285,21 @@ func (r *runner) shardDone(t *attempt, ok bool) {
 }
 
 // stopAll stops every attempt that we started and have not stopped yet.
-func (r *runner) stopAll(ctx context.Context) error {
-	if err := r.lease.Check(ctx); err != nil {
-		return err
-	}
+func (r *runner) stopAll(ctx context.Context) {
 	for _, t := range r.live {
 		if t.stopped || t.ended {
 			continue
 		}
-		err := r.e.Driver.Stop(ctx, r.handle(t), stopGrace)
+		err := r.e.Driver.Stop(ctx, r.lease, r.handle(t), stopGrace)
 		r.e.logError(ctx, "cannot stop an attempt", err)
 		t.stopped = err == nil
 	}
-	return nil
 }
 
 // stopAndWait stops everything and waits until it has ended, but not for ever. Outputs
 // that are not stored by then are given up.
 func (r *runner) stopAndWait(ctx context.Context) error {
-	if err := r.stopAll(ctx); err != nil {
-		return err
-	}
+	r.stopAll(ctx)
 	again := time.NewTicker(stopAgain)
 	defer again.Stop()
 	forced := time.NewTimer(stopTimeout)
@@ -318,9 +312,7 @@ func (r *runner) stopAndWait(ctx context.Context) error {
 			clear(r.live)
 			clear(r.unstored)
 		case <-again.C:
-			if err := r.stopAll(ctx); err != nil {
-				return err
-			}
+			r.stopAll(ctx)
 		case now := <-r.snapshots:
 			r.noteStopped(ctx, now)
 		case s := <-r.outputs.done:

@@ -61,6 +61,8 @@ type Journal interface {
 	Cancelling(ctx context.Context, owner string) ([]ids.Run, error)
 	// LiveFences are those of the attempts that should be at work in a scope.
 	LiveFences(ctx context.Context, scope string) (map[string]bool, error)
+	// RunFences are those of runs, as far as they exist.
+	RunFences(ctx context.Context, list []ids.Run) (map[ids.Run]int64, error)
 }
 
 // Archive knows what was computed before, and from what.
@@ -104,6 +106,8 @@ type Secrets interface {
 type FreeDisk interface {
 	Low() bool // nothing new may start
 }
+
+var _ executor.Permit = (*lease.Lease)(nil)
 
 // Options are what the engine is made of.
 type Options struct {

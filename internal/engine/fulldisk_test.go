@@ -329,7 +329,7 @@ func TestStoppedTaskOfLiveRunIsTriedAgain(t *testing.T) {
 		}
 		return started
 	}
-	if err := driver.Stop(t.Context(), started(1).Handle, 0); err != nil {
+	if err := driver.Stop(t.Context(), executor.NoRun, started(1).Handle, 0); err != nil {
 		t.Fatal(err)
 	}
 	s.unblock(started(2).Key)

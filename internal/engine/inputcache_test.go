@@ -35,7 +35,7 @@ func (s *stager) Capabilities(ctx context.Context) (executor.Capabilities, error
 	return caps, err
 }
 
-func (s *stager) Submit(ctx context.Context, spec executor.Spec) (executor.Handle, error) {
+func (s *stager) Submit(ctx context.Context, p executor.Permit, spec executor.Spec) (executor.Handle, error) {
 	if spec.Key.Node == s.node {
 		info, err := os.Stat(filepath.Join(spec.Places().Inputs, "in", "0", "o.txt"))
 		if err != nil {
@@ -45,7 +45,7 @@ func (s *stager) Submit(ctx context.Context, spec executor.Spec) (executor.Handl
 		s.found = append(s.found, info)
 		s.mu.Unlock()
 	}
-	return s.Driver.Submit(ctx, spec)
+	return s.Driver.Submit(ctx, p, spec)
 }
 
 // afar is a store on another machine.

@@ -95,11 +95,11 @@ func (d *panickyDriver) Snapshot(ctx context.Context) ([]executor.Status, error)
 	return d.Driver.Snapshot(ctx)
 }
 
-func (d *panickyDriver) Release(ctx context.Context, h executor.Handle) error {
+func (d *panickyDriver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	if d.releases.Add(-1) >= 0 {
 		panic("out of order")
 	}
-	return d.Driver.Release(ctx, h)
+	return d.Driver.Release(ctx, p, h)
 }
 
 func TestPanicOfADriverEndsNoRun(t *testing.T) {

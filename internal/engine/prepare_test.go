@@ -195,11 +195,11 @@ type closing struct {
 	refused atomic.Bool
 }
 
-func (c *closing) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (c *closing) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	if c.refused.CompareAndSwap(false, true) {
 		return executor.Handle{}, fault.Unavailable("the executor is shutting down")
 	}
-	return c.Driver.Submit(ctx, s)
+	return c.Driver.Submit(ctx, p, s)
 }
 
 func TestUnavailableExecutorDoesNotFailAStepWithAnImage(t *testing.T) {

@@ -81,7 +81,7 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) error {
 		r.source.Close()
 		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputFiles.Close())
 	}()
-	if err := r.lease.Check(ctx); err != nil {
+	if err := r.lease.Await(ctx); err != nil {
 		return err
 	}
 	if err := r.loadWithinMemory(ctx); err != nil {

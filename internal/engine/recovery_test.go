@@ -194,25 +194,25 @@ func (m mortal) dead() bool {
 	return m.chance.killed
 }
 
-func (m mortal) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (m mortal) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	if m.dead() {
 		return executor.Handle{}, errAway
 	}
-	return m.watchedDriver.Submit(ctx, s)
+	return m.watchedDriver.Submit(ctx, p, s)
 }
 
-func (m mortal) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (m mortal) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	if m.dead() {
 		return errAway
 	}
-	return m.watchedDriver.Stop(ctx, h, grace)
+	return m.watchedDriver.Stop(ctx, p, h, grace)
 }
 
-func (m mortal) Release(ctx context.Context, h executor.Handle) error {
+func (m mortal) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	if m.dead() {
 		return errAway
 	}
-	return m.watchedDriver.Release(ctx, h)
+	return m.watchedDriver.Release(ctx, p, h)
 }
 
 const chain = `{"nodes":[

@@ -13,7 +13,7 @@ import (
 
 // advance does everything that can be done now.
 func (r *runner) advance(ctx context.Context) error {
-	if err := r.lease.Check(ctx); err != nil {
+	if err := r.lease.Await(ctx); err != nil {
 		return err
 	}
 	if err := r.pay(ctx); err != nil {
@@ -143,7 +143,7 @@ func (r *runner) releaseEnded(ctx context.Context) {
 				if failed {
 					r.e.keepFailedFolder(ctx, h)
 				}
-				return r.e.Driver.Release(ctx, h)
+				return r.e.Driver.Release(ctx, r.lease, h)
 			}))
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
@@ -169,25 +170,38 @@ func (r *runner) recordStart(t *attempt) {
 	r.live[r.key(t)] = t
 }
 
-// submit submits an attempt that is in the journal. The lease is asked for last: staging
-// may take longer than it lasts.
+// submit submits an attempt that is in the journal. The driver asks for the lease last:
+// staging may take longer than it lasts.
 func (r *runner) submit(ctx context.Context, t *attempt) error {
 	spec, err := executor.Spec{}, t.startErr
 	if err == nil {
 		spec, err = r.buildSpec(ctx, t)
 	}
-	if lost := r.lease.Check(ctx); lost != nil {
-		r.discard(context.WithoutCancel(ctx), t) // the new owner has given the attempt up, since nothing of it runs
-		return lost
-	}
 	if err == nil {
-		t.handle, err = r.e.Driver.Submit(ctx, spec)
+		t.handle, err = r.start(ctx, spec)
 	}
 	t.submittedAt = r.e.Now()
-	if err != nil {
-		return r.startFailed(ctx, t, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if lost := r.lease.Check(); lost != nil {
+		r.discard(context.WithoutCancel(ctx), t) // whoever has the run gives the attempt up, since nothing of it runs
+		return lost
+	}
+	return r.startFailed(ctx, t, err)
+}
+
+// start has the driver start an attempt, which waits while the lease is late.
+func (r *runner) start(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+	for {
+		h, err := r.e.Driver.Submit(ctx, r.lease, s)
+		if !errors.Is(err, lease.ErrLate) {
+			return h, err
+		}
+		if err := r.lease.Await(ctx); err != nil {
+			return h, err
+		}
+	}
 }
 
 // startFailed ends an attempt that could not start: what was foreseen is the

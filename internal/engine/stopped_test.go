@@ -39,18 +39,21 @@ func (s *harness) shareCluster() *sharedCluster {
 	return s.cluster
 }
 
-func (c *sharedCluster) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (c *sharedCluster) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.starts[fmt.Sprint(s.Key.Node, s.Key.Shard)]++
-	return c.Driver.Submit(ctx, s)
+	h, err := c.Driver.Submit(ctx, p, s)
+	if err == nil {
+		c.starts[fmt.Sprint(s.Key.Node, s.Key.Shard)]++
+	}
+	return h, err
 }
 
-func (c *sharedCluster) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (c *sharedCluster) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stops++
-	return c.Driver.Stop(ctx, h, grace)
+	return c.Driver.Stop(ctx, p, h, grace)
 }
 
 // started returns how many tasks were started.
@@ -136,11 +139,11 @@ type deaf struct {
 	failures atomic.Int64
 }
 
-func (d *deaf) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (d *deaf) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	if d.failures.Add(-1) >= 0 {
 		return errAway
 	}
-	return d.Driver.Stop(ctx, h, grace)
+	return d.Driver.Stop(ctx, p, h, grace)
 }
 
 func TestFailedStopIsRetried(t *testing.T) {
@@ -242,7 +245,7 @@ func strayOf(t *testing.T, s *harness, driver executor.Driver, k executor.Key) e
 	if err := os.MkdirAll(spec.Work(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h, err := driver.Submit(t.Context(), spec)
+	h, err := driver.Submit(t.Context(), executor.NoRun, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +269,14 @@ type takenKey struct {
 	other executor.Handle
 }
 
-func (d *takenKey) Submit(ctx context.Context, spec executor.Spec) (executor.Handle, error) {
+func (d *takenKey) Submit(ctx context.Context, p executor.Permit, spec executor.Spec) (executor.Handle, error) {
 	d.once.Do(func() { d.other = strayOf(d.s.t, d.s, d.Driver, spec.Key) })
-	return d.Driver.Submit(ctx, spec)
+	return d.Driver.Submit(ctx, p, spec)
 }
 
-func (d *takenKey) Stop(context.Context, executor.Handle, time.Duration) error { return nil }
+func (d *takenKey) Stop(context.Context, executor.Permit, executor.Handle, time.Duration) error {
+	return nil
+}
 
 // TestRefusedStartLeavesTheFolderOfAnother checks that a task which cannot start, since
 // another one with its key runs, does not remove the folder of that one.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -285,21 +286,17 @@ func (e *Engine) cleanUpAll(ctx context.Context) {
 // renewAttempts extends the life of attempts of runs whose lease is valid. The
 // executor ends the others in time.
 func (e *Engine) renewAttempts(ctx context.Context) {
-	keeper, ok := e.Driver.(executor.Renewer)
-	if !ok {
-		return
-	}
 	seen, err := e.Driver.Snapshot(ctx)
 	e.logError(ctx, "cannot look at attempts", err)
-	good := e.leases.Valid()
-	var handles []executor.Handle
+	running := e.currentRunners()
+	var list []executor.Renewal
 	for _, s := range seen {
-		if good[s.Key.Run] && !s.Phase.Final() {
-			handles = append(handles, s.Handle)
+		if r := running[s.Key.Run]; r != nil && !s.Phase.Final() {
+			list = append(list, executor.Renewal{Handle: s.Handle, Permit: r.lease})
 		}
 	}
-	if len(handles) > 0 {
-		e.logError(ctx, "cannot renew attempts", keeper.Renew(ctx, handles...))
+	if len(list) > 0 {
+		e.logError(ctx, "cannot renew attempts", e.Driver.Renew(ctx, list...))
 	}
 }
 
@@ -313,6 +310,7 @@ func (e *Engine) keepFailedFolder(ctx context.Context, h executor.Handle) {
 // removeOrphans ends attempts that are not wanted by any run, or not any more. An
 // attempt is in the journal before it is submitted, so that a fresh one is never taken
 // for an orphan. What has ended of a run that is executed here is left to its runner.
+// Nobody ever wants an orphan again, so that no lease is needed to end it.
 func (e *Engine) removeOrphans(ctx context.Context) {
 	seen, err := e.Driver.Snapshot(ctx)
 	if err != nil || len(seen) == 0 {
@@ -324,15 +322,40 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 		e.logError(ctx, "cannot read which attempts are wanted", err)
 		return
 	}
-	running := e.currentRunners()
-	for _, s := range seen {
-		switch {
-		case wanted[s.Fence]:
+	orphans := slices.DeleteFunc(seen, func(s executor.Status) bool { return wanted[s.Fence] })
+	permits, err := e.permits(ctx, orphans)
+	if err != nil {
+		e.logError(ctx, "cannot read the fences of runs", err)
+		return
+	}
+	for _, s := range orphans {
+		switch permit := permits[s.Key.Run]; {
 		case !s.Phase.Final():
-			e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
-		case running[s.Key.Run] == nil:
+			e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, permit, s.Handle, stopGrace))
+		case !e.isRunning(s.Key.Run):
 			e.keepFailedFolder(ctx, s.Handle)
-			e.logError(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
+			e.logError(ctx, "cannot release an orphan", e.Driver.Release(ctx, permit, s.Handle))
 		}
 	}
+}
+
+// permits are those for the orphans of each run.
+func (e *Engine) permits(ctx context.Context, orphans []executor.Status) (map[ids.Run]executor.Permit, error) {
+	running, permits := e.currentRunners(), map[ids.Run]executor.Permit{}
+	var others []ids.Run
+	for _, s := range orphans {
+		id := s.Key.Run
+		switch r := running[id]; {
+		case permits[id] != nil:
+		case r != nil:
+			permits[id] = r.lease
+		default:
+			permits[id], others = executor.NoRun, append(others, id)
+		}
+	}
+	fences, err := e.Journal.RunFences(ctx, others)
+	for id, fence := range fences {
+		permits[id] = executor.Unleased(fence)
+	}
+	return permits, err
 }

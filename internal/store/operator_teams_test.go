@@ -140,6 +140,9 @@ func TestTheOperatorEndsARunOfAnyTeam(t *testing.T) {
 		if wanted, err := db.LiveFences(ctx, "here"); err != nil || len(wanted) != 0 {
 			t.Errorf("its tasks are wanted: %v, %v", wanted, err)
 		}
+		if fences, err := db.RunFences(ctx, []ids.Run{running.ID, "run_nothing"}); err != nil || len(fences) != 1 || fences[running.ID] != fence {
+			t.Errorf("its fence is %d: %v, %v", fence, fences, err)
+		}
 		if err := db.Advance(ctx, running.ID, running.Fence, runs.Step{}, august); err == nil {
 			t.Error("its worker goes on")
 		}

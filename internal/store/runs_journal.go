@@ -277,3 +277,19 @@ func (db *DB) LiveFences(ctx context.Context, host string) (map[string]bool, err
 	}
 	return fences, err
 }
+
+// RunFences are those of runs, as far as they exist.
+func (db *DB) RunFences(ctx context.Context, list []ids.Run) (map[ids.Run]int64, error) {
+	fences := map[ids.Run]int64{}
+	err := inChunks(list, func(some []ids.Run) error {
+		_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+			var id ids.Run
+			var fence int64
+			err := r.Scan((*string)(&id), &fence)
+			fences[id] = fence
+			return err
+		}, `SELECT id, fence FROM runs WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+		return err
+	})
+	return fences, err
+}

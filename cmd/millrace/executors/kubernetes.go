@@ -155,7 +155,7 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 			return Driver{}, err
 		}
 		opened <- d
-		return Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, nil
+		return Driver{Driver: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, nil
 	})
 	known := func(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error) {
 		select {

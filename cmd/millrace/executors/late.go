@@ -16,7 +16,6 @@ import (
 // one whose tasks write to the server's disk has a Freezer.
 type Driver struct {
 	executor.Driver
-	executor.Renewer
 	executor.Watcher
 	executor.Meter
 	executor.Preparer
@@ -33,7 +32,7 @@ type Late struct {
 	err    error
 }
 
-var _ = Driver{(*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil)}
+var _ = Driver{(*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil)}
 
 // Open begins with an executor, and returns at once.
 func Open(ctx context.Context, open func(context.Context) (Driver, error)) *Late {
@@ -85,12 +84,12 @@ func (d *Late) Prepare(ctx context.Context, k executor.Key) error {
 	return driver.Prepare(ctx, k)
 }
 
-func (d *Late) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *Late) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return executor.Handle{}, err
 	}
-	return driver.Submit(ctx, s)
+	return driver.Submit(ctx, p, s)
 }
 
 func (d *Late) Snapshot(ctx context.Context) ([]executor.Status, error) {
@@ -109,12 +108,12 @@ func (d *Late) Refresh(ctx context.Context) error {
 	return driver.Refresh(ctx)
 }
 
-func (d *Late) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (d *Late) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
 	}
-	return driver.Stop(ctx, h, grace)
+	return driver.Stop(ctx, p, h, grace)
 }
 
 func (d *Late) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
@@ -125,20 +124,20 @@ func (d *Late) Logs(ctx context.Context, h executor.Handle, offset int64) (execu
 	return driver.Logs(ctx, h, offset)
 }
 
-func (d *Late) Release(ctx context.Context, h executor.Handle) error {
+func (d *Late) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
 	}
-	return driver.Release(ctx, h)
+	return driver.Release(ctx, p, h)
 }
 
-func (d *Late) Renew(ctx context.Context, handles ...executor.Handle) error {
+func (d *Late) Renew(ctx context.Context, list ...executor.Renewal) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
 	}
-	return driver.Renew(ctx, handles...)
+	return driver.Renew(ctx, list...)
 }
 
 func (d *Late) Usage(ctx context.Context, h executor.Handle) (executor.Usage, error) {

@@ -20,18 +20,20 @@ func calls(d *executors.Late) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Capabilities": func(ctx context.Context) error { _, err := d.Capabilities(ctx); return err },
 		"Prepare":      func(ctx context.Context) error { return d.Prepare(ctx, executor.Key{}) },
-		"Submit":       func(ctx context.Context) error { _, err := d.Submit(ctx, executor.Spec{}); return err },
+		"Submit":       func(ctx context.Context) error { _, err := d.Submit(ctx, executor.NoRun, executor.Spec{}); return err },
 		"Refresh":      func(ctx context.Context) error { return d.Refresh(ctx) },
 		"Snapshot":     func(ctx context.Context) error { _, err := d.Snapshot(ctx); return err },
-		"Stop":         func(ctx context.Context) error { return d.Stop(ctx, h, 0) },
+		"Stop":         func(ctx context.Context) error { return d.Stop(ctx, executor.NoRun, h, 0) },
 		"Logs":         func(ctx context.Context) error { _, err := d.Logs(ctx, h, 0); return err },
-		"Release":      func(ctx context.Context) error { return d.Release(ctx, h) },
-		"Renew":        func(ctx context.Context) error { return d.Renew(ctx, h) },
-		"Usage":        func(ctx context.Context) error { _, err := d.Usage(ctx, h); return err },
-		"Freeze":       func(ctx context.Context) error { _, err := d.Freeze(ctx); return err },
-		"Evict":        func(ctx context.Context) error { return d.Evict(ctx, "a") },
-		"Thaw":         func(ctx context.Context) error { return d.Thaw(ctx) },
-		"Marks":        func(ctx context.Context) error { _, err := d.Marks(ctx, h, 0); return err },
+		"Release":      func(ctx context.Context) error { return d.Release(ctx, executor.NoRun, h) },
+		"Renew": func(ctx context.Context) error {
+			return d.Renew(ctx, executor.Renewal{Handle: h, Permit: executor.NoRun})
+		},
+		"Usage":  func(ctx context.Context) error { _, err := d.Usage(ctx, h); return err },
+		"Freeze": func(ctx context.Context) error { _, err := d.Freeze(ctx); return err },
+		"Evict":  func(ctx context.Context) error { return d.Evict(ctx, "a") },
+		"Thaw":   func(ctx context.Context) error { return d.Thaw(ctx) },
+		"Marks":  func(ctx context.Context) error { _, err := d.Marks(ctx, h, 0); return err },
 	}
 }
 
@@ -97,7 +99,7 @@ func TestAnExecutorThatHasBegunIsAskedItself(t *testing.T) {
 	if !waittest.Until(func() bool { // what ends before anybody watches is not heard of
 		s.Key.Attempt++
 		var err error
-		if h, err = d.Submit(t.Context(), s); err != nil {
+		if h, err = d.Submit(t.Context(), executor.NoRun, s); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -119,7 +121,7 @@ func TestAnExecutorThatHasBegunIsAskedItself(t *testing.T) {
 	if all, err := d.Snapshot(t.Context()); err != nil || len(all) != s.Key.Attempt {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := errors.Join(d.Stop(t.Context(), h, 0), d.Release(t.Context(), h), d.Close()); err != nil {
+	if err := errors.Join(d.Stop(t.Context(), executor.NoRun, h, 0), d.Release(t.Context(), executor.NoRun, h), d.Close()); err != nil {
 		t.Error(err)
 	}
 	for range hints { // they end with it

@@ -82,16 +82,16 @@ func Probe(ctx context.Context, d Driver, folder string) error {
 		return err
 	}
 	updates := d.Watch(ctx)
-	h, err := d.Submit(ctx, spec)
+	h, err := d.Submit(ctx, executor.NoRun, spec)
 	if err != nil {
 		return err
 	}
 	err = awaitProbe(ctx, updates)
 	after := context.WithoutCancel(ctx)
 	if err == nil {
-		return d.Release(after, h)
+		return d.Release(after, executor.NoRun, h)
 	}
-	return errors.Join(err, d.Stop(after, h, 0))
+	return errors.Join(err, d.Stop(after, executor.NoRun, h, 0))
 }
 
 func awaitProbe(ctx context.Context, updates <-chan executor.Status) error {

@@ -141,8 +141,9 @@ type Driver interface {
 
 	// Submit accepts an attempt and returns before it ends, often before it
 	// starts. A second call with the same key and fence changes nothing and
-	// returns the same handle; with another fence it is a fault.KindConflict.
-	Submit(ctx context.Context, s Spec) (Handle, error)
+	// returns the same handle; with another fence it is a fault.KindConflict. An
+	// attempt whose permit has run out by the time that it would start does not.
+	Submit(ctx context.Context, p Permit, s Spec) (Handle, error)
 
 	// Snapshot lists every attempt that was submitted and not released,
 	// including those of an earlier life of this process. It may be some seconds
@@ -156,7 +157,11 @@ type Driver interface {
 	// Stop ends an attempt: TERM to the whole tree, KILL after the grace. It
 	// returns at once; a Snapshot shows when it has ended. Stopping what has
 	// ended, or was never there, is no error.
-	Stop(ctx context.Context, h Handle, grace time.Duration) error
+	Stop(ctx context.Context, p Permit, h Handle, grace time.Duration) error
+
+	// Renew says that attempts are wanted: they end when nobody renews them, as
+	// Spec.AbandonAfter says. Those whose permits have run out are left out.
+	Renew(ctx context.Context, list ...Renewal) error
 
 	// Logs is what the command has written so far, from offset on. It ends
 	// where the log ends at the moment, or where something is missing; the caller
@@ -167,7 +172,7 @@ type Driver interface {
 	// Release forgets an attempt that has ended and removes its folder. It
 	// refuses, with fault.KindConflict, one that still runs. It may be called
 	// twice.
-	Release(ctx context.Context, h Handle) error
+	Release(ctx context.Context, p Permit, h Handle) error
 }
 
 // Preparer is a driver that makes the folders of its attempts.
@@ -181,12 +186,6 @@ type Preparer interface {
 type Watcher interface {
 	// Watch ends its channel when ctx ends.
 	Watch(ctx context.Context) <-chan Status
-}
-
-// Renewer is a driver whose attempts end when nobody renews them, as
-// Spec.AbandonAfter says.
-type Renewer interface {
-	Renew(ctx context.Context, handles ...Handle) error
 }
 
 // Freezer is a driver whose attempts write to the server's disk. It halts them

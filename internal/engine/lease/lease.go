@@ -40,8 +40,11 @@ type Store interface {
 	ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) error
 }
 
-// ErrLost is the end of a lease that somebody else has.
-var ErrLost = errors.New("another worker has taken the run over")
+// Why nobody may act under a lease.
+var (
+	ErrLost = errors.New("another worker has taken the run over")
+	ErrLate = errors.New("the lease on the run could not be renewed in time")
+)
 
 // Clock measures time that passes also while the process or the machine is
 // stopped.
@@ -201,32 +204,33 @@ func (k *Keeper) Held() map[ids.Run]bool {
 	return held
 }
 
-// Valid are the runs whose leases have not expired.
-func (k *Keeper) Valid() map[ids.Run]bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	good, now := map[ids.Run]bool{}, k.clock()
-	for run, l := range k.leases {
-		if now < l.until {
-			good[run] = true
-		}
+// RunFence is that of the run while this process holds it. With Check, it makes the lease
+// an executor.Permit.
+func (l *Lease) RunFence() int64 { return l.Fence }
+
+// Check returns ErrLost or ErrLate when another worker may have the run by now.
+func (l *Lease) Check() error {
+	l.keeper.mu.Lock()
+	defer l.keeper.mu.Unlock()
+	switch {
+	case l.ended:
+		return ErrLost
+	case l.keeper.clock() >= l.until-margin:
+		return ErrLate
 	}
-	return good
+	return nil
 }
 
-// Check returns at once while the lease is valid. When its time has run out, as
+// Await returns at once while the lease is valid. When its time has run out, as
 // after the process was stopped, it waits until the lease is renewed or known
-// to be lost: whoever asks before acting never acts on another's run.
-func (l *Lease) Check(ctx context.Context) error {
+// to be lost.
+func (l *Lease) Await(ctx context.Context) error {
 	for {
 		l.keeper.mu.Lock()
-		good, gone, renewed := l.keeper.clock() < l.until-margin, l.ended, l.keeper.renewed
+		renewed := l.keeper.renewed
 		l.keeper.mu.Unlock()
-		switch {
-		case gone:
-			return ErrLost
-		case good:
-			return nil
+		if err := l.Check(); !errors.Is(err, ErrLate) {
+			return err
 		}
 		select {
 		case l.keeper.renewNow <- struct{}{}:

@@ -102,13 +102,13 @@ func TestALeaseIsGoodWhileItIsRenewed(t *testing.T) {
 		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 		for range 10 {
 			time.Sleep(9 * time.Second)
-			if err := l.Check(ctx); err != nil {
+			if err := l.Await(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s.set(func() { s.fences["run_a"] = 2 })
 		<-ctx.Done()
-		if err := l.Check(t.Context()); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(ctx), lease.ErrLost) {
+		if err := l.Await(t.Context()); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(ctx), lease.ErrLost) {
 			t.Errorf("somebody else has it: %v, %v", err, context.Cause(ctx))
 		}
 	})
@@ -129,7 +129,10 @@ func TestAProcessThatWasStoppedFindsOutBeforeItActs(t *testing.T) {
 				l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 				s.set(func() { s.fences["run_a"] = tt.fence })
 				c.stopped = 45 * time.Second // before any timer of ours can fire
-				if err := l.Check(t.Context()); !errors.Is(err, tt.want) {
+				if err := l.Check(); !errors.Is(err, lease.ErrLate) {
+					t.Errorf("before that is known: %v", err)
+				}
+				if err := l.Await(t.Context()); !errors.Is(err, tt.want) {
 					t.Errorf("it hears %v", err)
 				}
 			})
@@ -146,13 +149,13 @@ func TestWhoeverCannotRenewWaits(t *testing.T) {
 		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 		s.set(func() { s.away = true })
 		time.Sleep(25 * time.Second)
-		if err := l.Check(t.Context()); err != nil {
+		if err := l.Await(t.Context()); err != nil {
 			t.Errorf("within its time: %v", err)
 		}
 		checked := make(chan error, 1)
 		go func() {
 			time.Sleep(10 * time.Second)
-			checked <- l.Check(t.Context())
+			checked <- l.Await(t.Context())
 		}()
 		time.Sleep(20 * time.Minute)
 		select {
@@ -177,7 +180,7 @@ func TestALeaseIsGivenBackUntilThatIsWritten(t *testing.T) {
 		s.set(func() { s.away = true })
 		l.Release()
 		time.Sleep(time.Minute)
-		if err := l.Check(t.Context()); !errors.Is(err, lease.ErrLost) {
+		if err := l.Await(t.Context()); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("it was given back: %v", err)
 		}
 		s.set(func() { s.away = false })
@@ -202,12 +205,12 @@ func TestLockedRunHoldsUpNoOtherLease(t *testing.T) {
 		for range 6 {
 			time.Sleep(10 * time.Second)
 			began := time.Now()
-			if err := b.Check(t.Context()); err != nil || time.Since(began) > 0 {
+			if err := b.Await(t.Context()); err != nil || time.Since(began) > 0 {
 				t.Fatalf("the other lease waits for %s, %v", time.Since(began), err)
 			}
 		}
 		s.set(func() { s.locked = nil })
-		if err := a.Check(t.Context()); err != nil {
+		if err := a.Await(t.Context()); err != nil {
 			t.Errorf("nobody has taken it: %v", err)
 		}
 	})
@@ -229,7 +232,7 @@ func TestSlowReleaseHoldsUpNothing(t *testing.T) {
 		for range 6 {
 			time.Sleep(10 * time.Second)
 			began := time.Now()
-			if err := b.Check(t.Context()); err != nil || time.Since(began) > 0 {
+			if err := b.Await(t.Context()); err != nil || time.Since(began) > 0 {
 				t.Fatalf("a lease waits for %s, %v", time.Since(began), err)
 			}
 		}

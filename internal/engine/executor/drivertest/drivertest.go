@@ -102,7 +102,7 @@ func (b *Fixture) WorkOf(t *testing.T, s executor.Spec) string {
 // Submit submits, and fails the test if that fails.
 func (b *Fixture) Submit(t *testing.T, s executor.Spec) executor.Handle {
 	t.Helper()
-	h, err := b.Driver.Submit(t.Context(), s)
+	h, err := b.Driver.Submit(t.Context(), executor.NoRun, s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,22 +188,26 @@ func abandoned(t *testing.T, b *Fixture) {
 	}
 	s := b.Spec(t, "sleep 600")
 	s.AbandonAfter = 10 * time.Second
-	b.want(t, b.Do(t, s), executor.Abandoned)
+	h := b.Submit(t, s)
+	var over Lease
+	over.RunOut()
+	b.want(t, b.Await(t, h, func(seen executor.Status) bool {
+		if err := b.Renew(t.Context(), executor.Renewal{Handle: h, Permit: &over}); err != nil {
+			t.Fatal(err)
+		}
+		return seen.Phase.Final()
+	}), executor.Abandoned)
 }
 
 func renewed(t *testing.T, b *Fixture) {
 	if testing.Short() {
 		t.Skip("it outlasts a lease")
 	}
-	keeper, ok := b.Driver.(executor.Renewer)
-	if !ok {
-		t.Fatal("the driver renews nothing")
-	}
 	s := b.Spec(t, "sleep 20")
 	s.AbandonAfter = 10 * time.Second
 	h := b.Submit(t, s)
 	b.want(t, b.Await(t, h, func(seen executor.Status) bool {
-		if err := keeper.Renew(t.Context(), h); err != nil {
+		if err := b.Renew(t.Context(), executor.Renewal{Handle: h, Permit: executor.NoRun}); err != nil {
 			t.Fatal(err)
 		}
 		return seen.Phase.Final()

@@ -44,6 +44,7 @@ func Run(t *testing.T, make Maker) {
 		"stopping what is not there is no error":     stopNothing,
 		"a task that has ended is not changed by it": stopEnded,
 		"a stop under another fence changes nothing": stopUnderAnotherFence,
+		"an order needs a permit":                    refusedWithoutPermit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +160,7 @@ func hundredQuickTasks(t *testing.T, b *Fixture, _ Maker) {
 	}
 	for _, h := range handles {
 		b.want(t, b.End(t, h), executor.ExitedZero)
-		if err := b.Release(t.Context(), h); err != nil {
+		if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +189,7 @@ func fenced(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "true")
 	b.Do(t, s)
 	s.Fence = "another"
-	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
+	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("another fence: %v", err)
 	}
 }
@@ -359,13 +360,13 @@ func released(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, waitsForTERM)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
-	if err := b.Release(t.Context(), h); !fault.Is(err, fault.KindConflict) {
+	if err := b.Release(t.Context(), executor.NoRun, h); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("released while it runs: %v", err)
 	}
 	b.stop(t, h, 0)
 	b.End(t, h)
 	for range 2 {
-		if err := b.Release(t.Context(), h); err != nil {
+		if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 			t.Error(err)
 		}
 	}
@@ -393,7 +394,7 @@ func stopUnderAnotherFence(t *testing.T, b *Fixture, _ Maker) {
 	stale := h
 	stale.Fence = "0-earlier"
 	b.stop(t, stale, 0)
-	if err := b.Release(t.Context(), stale); err != nil {
+	if err := b.Release(t.Context(), executor.NoRun, stale); err != nil {
 		t.Error(err)
 	}
 	if seen, ok := b.Find(t, h); !ok || seen.Reason != executor.Executing {
@@ -416,7 +417,7 @@ func stopEnded(t *testing.T, b *Fixture, _ Maker) {
 
 func (b *Fixture) stop(t *testing.T, h executor.Handle, grace time.Duration) {
 	t.Helper()
-	if err := b.Stop(t.Context(), h, grace); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, h, grace); err != nil {
 		t.Fatal(err)
 	}
 }

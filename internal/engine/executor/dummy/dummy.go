@@ -109,7 +109,7 @@ func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 }
 
 // Submit begins an attempt at once.
-func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *Driver) Submit(_ context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.attempts[s.Key]; l != nil {
@@ -123,6 +123,9 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 		s.Env[name] = mask.New(s.Secrets).Text(value)
 	}
 	l := &attempt{Spec: s, Start: d.now(), plan: parse(s.Command)}
+	if err := p.Check(); err != nil {
+		return executor.Handle{}, err
+	}
 	if err := l.save(); err != nil {
 		return executor.Handle{}, err
 	}
@@ -185,12 +188,15 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 }
 
 // Stop ends an attempt, after the grace if it ignores TERM.
-func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
+func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.find(h)
 	if l == nil || !l.end().After(d.now()) || !l.Stop.IsZero() && d.now().Add(grace).After(l.Stop.Add(l.Grace)) {
 		return nil
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	l.Stop, l.Grace = d.now(), grace
 	if err := l.save(); err != nil {
@@ -199,6 +205,9 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 	d.scheduleNotify(l)
 	return nil
 }
+
+// Renew changes nothing: attempts need nobody.
+func (d *Driver) Renew(context.Context, ...executor.Renewal) error { return nil }
 
 // Logs is what the command has printed by now. Of more than Spec.LogBytes it has the
 // first three quarters of that and, at the end, the last quarter.
@@ -227,7 +236,7 @@ func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (execu
 }
 
 // Release forgets an attempt that has ended.
-func (d *Driver) Release(_ context.Context, h executor.Handle) error {
+func (d *Driver) Release(_ context.Context, p executor.Permit, h executor.Handle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.find(h)
@@ -236,6 +245,9 @@ func (d *Driver) Release(_ context.Context, h executor.Handle) error {
 	}
 	if l.end().After(d.now()) {
 		return fault.Conflict("the attempt still runs")
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	delete(d.attempts, h.Key)
 	return os.RemoveAll(l.Spec.Dir)

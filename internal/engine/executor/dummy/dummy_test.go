@@ -76,12 +76,12 @@ func TestTheNextDummySaysTheSame(t *testing.T) {
 		if err := os.MkdirAll(s.Work(), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if handles[node], err = first.Submit(t.Context(), s); err != nil {
+		if handles[node], err = first.Submit(t.Context(), executor.NoRun, s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for node, grace := range map[string]time.Duration{"stopped": 0, "late": 10 * time.Minute} {
-		if err := first.Stop(t.Context(), handles[node], grace); err != nil {
+		if err := first.Stop(t.Context(), executor.NoRun, handles[node], grace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestTheNextDummySaysTheSame(t *testing.T) {
 	if got := log("prints", 0); got != "a\n" {
 		t.Errorf("%q", got)
 	}
-	if err := next.Stop(t.Context(), handles["late"], time.Hour); err != nil { // a longer grace changes nothing
+	if err := next.Stop(t.Context(), executor.NoRun, handles["late"], time.Hour); err != nil { // a longer grace changes nothing
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, handles["waits"].ID, "work", "gate"), nil, 0o600); err != nil {

@@ -182,9 +182,9 @@ func (s *site) serve(t testing.TB) {
 // bare is a driver that lets specifications say nothing of folders.
 type bare struct{ *remote.Driver }
 
-func (b bare) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (b bare) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	s.Dir = ""
-	return b.Driver.Submit(ctx, s)
+	return b.Driver.Submit(ctx, p, s)
 }
 
 func (s *site) open(t testing.TB) (*remote.Driver, func()) {
@@ -351,7 +351,7 @@ func TestWhatKubernetesCannotDoIsSaid(t *testing.T) {
 	if seen.Phase != executor.Pending || !strings.Contains(seen.Detail, "Insufficient cpu") {
 		t.Errorf("%s: %s", seen.Phase, seen.Detail)
 	}
-	if err := b.Stop(t.Context(), h, 0); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, h); seen.Reason != executor.Cancelled {
@@ -487,7 +487,7 @@ func TestGPUsAreCountedAndSetAside(t *testing.T) {
 	}
 	three := b.Spec(t, "true")
 	three.GPU = 3
-	if _, err := b.Driver.Submit(t.Context(), three); !fault.Is(err, fault.KindConflict) {
+	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, three); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("three of two: %v", err)
 	}
 }

@@ -223,7 +223,7 @@ func TestManyTasksAtOnceAreApart(t *testing.T) {
 		if seen := b.End(t, h); seen.Reason != executor.ExitedZero || b.Log(t, h, 0) != want {
 			t.Errorf("task %d: %s, %q", i, seen.Reason, b.Log(t, h, 0))
 		}
-		if err := b.Release(t.Context(), h); err != nil {
+		if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 			t.Error(err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestATaskThatIsKilledPaysForItsTime(t *testing.T) {
 		used, err := b.Driver.(executor.Meter).Usage(t.Context(), h)
 		return err == nil && used.CPU >= time.Second/2
 	}, func() string { return "nothing is known about what it uses" })
-	if err := b.Stop(t.Context(), h, 0); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 		t.Fatal(err)
 	}
 	if e := b.End(t, h).Exit; e.CPUTime < time.Second/2 {
@@ -400,7 +400,7 @@ func TestNothingOfASandboxIsLeftBehind(t *testing.T) {
 		for _, pid := range pids {
 			awaitGone(t, pid)
 		}
-		if err := b.Release(context.WithoutCancel(t.Context()), h); err != nil {
+		if err := b.Release(context.WithoutCancel(t.Context()), executor.NoRun, h); err != nil {
 			t.Error(err)
 		}
 	})

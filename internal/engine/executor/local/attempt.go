@@ -13,6 +13,7 @@ import (
 // guards it.
 type attempt struct {
 	spec   executor.Spec
+	permit executor.Permit // of an attempt that was submitted to this driver
 	folder shim.Folder
 
 	phase  executor.Phase

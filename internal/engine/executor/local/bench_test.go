@@ -49,7 +49,7 @@ func task(b *testing.B, d *local.Driver, k executor.Key, folder string, told <-c
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	h, err := d.Submit(b.Context(), s)
+	h, err := d.Submit(b.Context(), executor.NoRun, s)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func task(b *testing.B, d *local.Driver, k executor.Key, folder string, told <-c
 			break
 		}
 	}
-	if err := d.Release(b.Context(), h); err != nil {
+	if err := d.Release(b.Context(), executor.NoRun, h); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -34,7 +34,7 @@ func FuzzValuesReachACommandAsTheyAre(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		s := b.Spec(t, `printf %s "$VALUE" | od -An -v -tx1`)
 		s.Env = map[string]string{"VALUE": value}
-		h, err := b.Driver.Submit(t.Context(), s)
+		h, err := b.Driver.Submit(t.Context(), executor.NoRun, s)
 		if fault.Is(err, fault.KindInvalid) {
 			if !strings.Contains(value, "\x00") && strings.ToValidUTF8(value, "") == value && len(value) < 128<<10-len("VALUE=") {
 				t.Fatalf("%q is refused: %v", value, err)
@@ -51,7 +51,7 @@ func FuzzValuesReachACommandAsTheyAre(f *testing.F) {
 		if err != nil || !bytes.Equal(got, []byte(value)) {
 			t.Errorf("%.100q arrives as %.100q, %v", value, got, err)
 		}
-		if err := b.Release(t.Context(), h); err != nil {
+		if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -79,7 +79,7 @@ func TestNothingOfASpecBecomesAnOption(t *testing.T) {
 			t.Parallel()
 			s := b.Spec(t, read)
 			change(&s)
-			h, err := b.Driver.Submit(t.Context(), s)
+			h, err := b.Driver.Submit(t.Context(), executor.NoRun, s)
 			if err != nil {
 				if !fault.Is(err, fault.KindInvalid) {
 					t.Errorf("an error of ours: %v", err)
@@ -98,7 +98,7 @@ func TestAValueTooLongForAVariableIsNamed(t *testing.T) {
 	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "true")
 	s.Env = map[string]string{"PARAM_big": strings.Repeat("x", 200<<10)}
-	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "PARAM_big is 200 KB") {
+	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "PARAM_big is 200 KB") {
 		t.Errorf("%v", err)
 	}
 	s.Env = map[string]string{"PARAM_big": strings.Repeat("x", 128<<10-1-len("PARAM_big="))}

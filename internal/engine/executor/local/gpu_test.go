@@ -36,7 +36,7 @@ func TestTasksOfARunShareItsGPUs(t *testing.T) {
 		t.Errorf("another run's task is %s beside them", seen.Phase)
 	}
 	for _, h := range []executor.Handle{first, second} {
-		if err := b.Stop(t.Context(), h, 0); err != nil {
+		if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 			t.Fatal(err)
 		}
 		b.End(t, h)

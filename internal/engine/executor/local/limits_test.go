@@ -107,7 +107,7 @@ func TestATaskCannotFillTheDisk(t *testing.T) {
 			if seen := b.End(t, h); seen.Reason != executor.OutOfDisk {
 				t.Errorf("%s: %+v, %s", seen.Reason, seen.Exit, b.Log(t, h, 0))
 			}
-			if err := b.Release(t.Context(), h); err != nil {
+			if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 				t.Errorf("its folder cannot be removed: %v", err)
 			}
 		})
@@ -228,7 +228,7 @@ func TestHashingEndsWithItsTask(t *testing.T) {
 	}
 	stopped, timed := b.Submit(t, long), b.Submit(t, late)
 	drivertest.Eventually(t, func() bool { return b.Log(t, stopped, 0) == "up\n" }, func() string { return "no log" })
-	if err := b.Stop(t.Context(), stopped, 0); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, stopped, 0); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, stopped); seen.Reason != executor.Cancelled {
@@ -299,7 +299,7 @@ func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	}
 	end := func(h executor.Handle) {
 		t.Helper()
-		if err := b.Stop(t.Context(), h, 0); err != nil {
+		if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 			t.Fatal(err)
 		}
 		b.End(t, h)
@@ -332,7 +332,7 @@ func TestAGPUThatIsNotThereIsNoCapacity(t *testing.T) {
 	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "true")
 	s.GPU = 1000
-	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
+	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("submitted: %v", err)
 	}
 }
@@ -408,7 +408,7 @@ func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
 	s := b.Spec(t, "mkdir -p a/b; touch a/b/c; chmod 0 a/b a")
 	h := b.Submit(t, s)
 	b.End(t, h)
-	if err := b.Release(t.Context(), h); err != nil {
+	if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
@@ -433,11 +433,36 @@ func TestAStopIsNeverLost(t *testing.T) {
 				break
 			}
 		}
-		if err := b.Stop(t.Context(), second, 0); err != nil {
+		if err := b.Stop(t.Context(), executor.NoRun, second, 0); err != nil {
 			t.Fatal(err)
 		}
 		if seen := b.End(t, second); seen.Reason != executor.Cancelled {
 			t.Fatalf("ended as %s", seen.Reason)
 		}
+	}
+}
+
+// TestQueuedAttemptWithoutAPermitDoesNotStart checks that the permit counts when the
+// attempt would start, not when it is submitted.
+func TestQueuedAttemptWithoutAPermitDoesNotStart(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
+		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
+	})
+	first := b.Submit(t, b.Spec(t, "sleep 600"))
+	var lease drivertest.Lease
+	queued, err := b.Driver.Submit(t.Context(), &lease, b.Spec(t, "echo started"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.RunOut()
+	if err := b.Stop(t.Context(), executor.NoRun, first, 0); err != nil {
+		t.Fatal(err)
+	}
+	if seen := b.End(t, queued); seen.Reason != executor.NeverStarted {
+		t.Errorf("ended as %s", seen.Reason)
+	}
+	if seen := b.Do(t, b.Spec(t, "true")); seen.Reason != executor.ExitedZero {
+		t.Errorf("the next one ended as %s", seen.Reason)
 	}
 }

@@ -54,7 +54,7 @@ type Config struct {
 	GPUs        int
 }
 
-// Driver is an executor.Driver, Watcher, Renewer, Meter and Freezer.
+// Driver is an executor.Driver, Watcher, Meter and Freezer.
 type Driver struct {
 	folder  string
 	log     *slog.Logger
@@ -95,7 +95,6 @@ type Driver struct {
 var (
 	_ executor.Driver  = (*Driver)(nil)
 	_ executor.Watcher = (*Driver)(nil)
-	_ executor.Renewer = (*Driver)(nil)
 	_ executor.Meter   = (*Driver)(nil)
 	_ executor.Freezer = (*Driver)(nil)
 	_ executor.Freezer = LeftBehind{}

@@ -57,7 +57,7 @@ func endAll(t testing.TB, d *local.Driver) {
 		for _, seen := range all {
 			if !seen.Phase.Final() {
 				left++
-				_ = d.Stop(ctx, seen.Handle, 0)
+				_ = d.Stop(ctx, executor.NoRun, seen.Handle, 0)
 			}
 		}
 		return left == 0

@@ -50,11 +50,11 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 }
 
 // Renew orders the shim to let these attempts go on.
-func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) error {
+func (d *Driver) Renew(_ context.Context, list ...executor.Renewal) error {
 	var ids []string
-	for _, h := range handles {
-		if d.find(h) != nil {
-			ids = append(ids, h.Key.Folder())
+	for _, r := range list {
+		if d.find(r.Handle) != nil && r.Check() == nil {
+			ids = append(ids, r.Key.Folder())
 		}
 	}
 	return d.send(shim.Order{Renew: ids})
@@ -103,7 +103,7 @@ func (d *Driver) clockOffset() time.Duration { return time.Since(d.now()).Round(
 
 // Release removes an attempt and its folder. It returns when the shim, too, has
 // forgotten it.
-func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
+func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	id := h.Key.Folder()
 	a := d.find(h)
 	switch {
@@ -111,6 +111,9 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 		return nil
 	case !d.hasEnded(a):
 		return fault.Conflict("the attempt still runs")
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	if err := folder.RemoveAll(string(a.folder)); err != nil {
 		return err

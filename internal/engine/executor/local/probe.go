@@ -34,16 +34,16 @@ func (d *Driver) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	changes := d.Watch(ctx)
-	h, err := d.submit(s)
+	h, err := d.submit(executor.NoRun, s)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(probeResult(seen), d.noteLimits(ctx, h), d.Release(ctx, h))
+			return errors.Join(probeResult(seen), d.noteLimits(ctx, h), d.Release(ctx, executor.NoRun, h))
 		}
 	}
-	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), h, 0))
+	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), executor.NoRun, h, 0))
 }
 
 func probeResult(s executor.Status) error {

@@ -52,7 +52,7 @@ func TestATryOfAnotherServerIsNotOurs(t *testing.T) {
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h, err := first.Submit(t.Context(), s)
+	h, err := first.Submit(t.Context(), executor.NoRun, s)
 	if err != nil {
 		t.Fatal(err)
 	}

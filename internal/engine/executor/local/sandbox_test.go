@@ -308,7 +308,7 @@ func TestWithoutAWorkingSandboxNothingStarts(t *testing.T) {
 				t.Errorf("%v, %+v", err, caps)
 			}
 			s := b.Spec(t, "true")
-			if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindUnavailable) {
+			if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindUnavailable) {
 				t.Errorf("submitted: %v", err)
 			}
 			if seen, _ := b.Snapshot(t.Context()); len(seen) > 0 {

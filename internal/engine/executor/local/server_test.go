@@ -46,7 +46,7 @@ func serve(folder string) {
 		}
 	}
 	if err == nil {
-		_, err = d.Submit(context.Background(), spec)
+		_, err = d.Submit(context.Background(), executor.NoRun, spec)
 	}
 	if err != nil {
 		os.Stdout.WriteString(err.Error() + "\n")
@@ -65,10 +65,10 @@ func quickTask(d *local.Driver, folder string, s executor.Spec) error {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	told := d.Watch(ctx)
-	h, err := d.Submit(ctx, s)
+	h, err := d.Submit(ctx, executor.NoRun, s)
 	for seen := range told {
 		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(err, d.Release(ctx, h))
+			return errors.Join(err, d.Release(ctx, executor.NoRun, h))
 		}
 	}
 	return errors.Join(err, ctx.Err())
@@ -162,7 +162,7 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 	if seen, _ := b.Find(t, waiting); seen.Reason != executor.Queued {
 		t.Errorf("the adopted one takes no room: %s", seen.Reason)
 	}
-	if err := b.Stop(t.Context(), running, 0); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, running, 0); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, waiting); seen.Exit == nil || seen.Exit.Code != 3 {

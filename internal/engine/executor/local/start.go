@@ -43,6 +43,12 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	}
 	orders := []shim.Order{{Start: &l}}
 	d.mu.Lock()
+	if a.permit.Check() != nil { // it has waited for longer than the lease has lasted
+		d.free(a)
+		d.setPhase(a, executor.Gone, executor.NeverStarted)
+		d.mu.Unlock()
+		return nil
+	}
 	a.sentToShim = true
 	if a.reason == executor.Starting {
 		d.setPhase(a, executor.Running, executor.Executing)

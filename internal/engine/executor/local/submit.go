@@ -19,18 +19,18 @@ func (d *Driver) Prepare(_ context.Context, k executor.Key) error {
 }
 
 // Submit queues an attempt, and starts it when it is its turn.
-func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *Driver) Submit(_ context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	if problem := d.whyNothingStarts(); problem != "" {
 		return executor.Handle{}, fault.Unavailable("%s", problem).WithCode("no_sandbox")
 	}
-	return d.submit(s)
+	return d.submit(p, s)
 }
 
-func (d *Driver) submit(s executor.Spec) (executor.Handle, error) {
+func (d *Driver) submit(p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	if err := d.check(s); err != nil {
 		return executor.Handle{}, err
 	}
-	if err := d.enqueue(s); err != nil {
+	if err := d.enqueue(p, s); err != nil {
 		return executor.Handle{}, err
 	}
 	d.startQueued()
@@ -63,11 +63,14 @@ func (d *Driver) check(s executor.Spec) error {
 	return nil
 }
 
-func (d *Driver) enqueue(s executor.Spec) error {
+func (d *Driver) enqueue(p executor.Permit, s executor.Spec) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return fault.Unavailable("the executor is shutting down")
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	id := s.Key.Folder()
 	a := d.attempts[id]
@@ -81,6 +84,7 @@ func (d *Driver) enqueue(s executor.Spec) error {
 	default:
 		a.spec, a.sentToShim = s, false
 	}
+	a.permit = p
 	d.attempts[id] = a
 	d.queue = append(d.queue, a)
 	d.setPhase(a, executor.Pending, executor.Queued)
@@ -114,7 +118,10 @@ func (d *Driver) nextToStart() *attempt {
 }
 
 // Stop asks the shim to end the command; what waits has ended at once.
-func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
+func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
 	if ended := d.stopWaiting(h, grace); ended {
 		return nil
 	}

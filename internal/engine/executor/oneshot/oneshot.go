@@ -200,7 +200,7 @@ func (r *Runner) endAll(ctx context.Context, d *local.Driver) error {
 		if _, err := r.await(ctx, d, s.Handle, true, nil); err != nil {
 			return err
 		}
-		if err := d.Release(ctx, s.Handle); err != nil {
+		if err := d.Release(ctx, executor.NoRun, s.Handle); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (r *Runner) endAll(ctx context.Context, d *local.Driver) error {
 const Grace = time.Second
 
 func (r *Runner) execute(ctx context.Context, d *local.Driver, s executor.Spec, log func(io.Reader)) (executor.Status, error) {
-	h, err := d.Submit(ctx, s)
+	h, err := d.Submit(ctx, executor.NoRun, s)
 	if err != nil {
 		return executor.Status{}, err
 	}
@@ -232,7 +232,7 @@ func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, 
 	left := ctx.Done()
 	for {
 		if stop {
-			if err := d.Stop(within, h, 0); err != nil {
+			if err := d.Stop(within, executor.NoRun, h, 0); err != nil {
 				return executor.Status{}, err
 			}
 		}
@@ -293,7 +293,7 @@ func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Sta
 func release(ctx context.Context, d *local.Driver, s executor.Spec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	if err := d.Release(ctx, executor.Handle{Driver: local.Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}); err != nil {
+	if err := d.Release(ctx, executor.NoRun, executor.Handle{Driver: local.Name, Key: s.Key, Fence: s.Fence, ID: s.Key.Folder()}); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.Dir) // of one that was never submitted

@@ -102,7 +102,7 @@ mkdir -p folder/deep; echo x > folder/deep/x; echo y > folder/y; printf '1/4' > 
 			t.Error(err)
 		}
 	}
-	if err := b.Release(t.Context(), h); err != nil {
+	if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := s.objects.List(t.Context(), "attempts/", "", 10); err != nil || len(left) > 0 {
@@ -273,7 +273,7 @@ func TestAnAttemptIsStoppedBeforeItBegins(t *testing.T) {
 	b, s, _ := fixture(t)
 	s.server.Close() // so that no shim is heard
 	h := b.Submit(t, b.Spec(t, "echo ran"))
-	if err := b.Stop(t.Context(), h, time.Minute); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, h, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, h); seen.Reason != executor.Cancelled {

@@ -38,7 +38,7 @@ type Config struct {
 	GiveUpAfter time.Duration
 }
 
-// Driver is an executor.Driver, Watcher, Renewer and Meter over a Cluster.
+// Driver is an executor.Driver, Watcher and Meter over a Cluster.
 type Driver struct {
 	config  Config
 	cluster Cluster
@@ -61,7 +61,6 @@ type Driver struct {
 var (
 	_ executor.Driver   = (*Driver)(nil)
 	_ executor.Watcher  = (*Driver)(nil)
-	_ executor.Renewer  = (*Driver)(nil)
 	_ executor.Meter    = (*Driver)(nil)
 	_ executor.Preparer = (*Driver)(nil)
 )
@@ -145,7 +144,7 @@ func (d *Driver) Capabilities(ctx context.Context) (executor.Capabilities, error
 func (d *Driver) Prepare(context.Context, executor.Key) error { return nil }
 
 // Submit keeps what is to be done, and has it started.
-func (d *Driver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	caps, err := d.Capabilities(ctx)
 	if err != nil {
 		return executor.Handle{}, err
@@ -163,6 +162,9 @@ func (d *Driver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, 
 		return executor.Handle{}, err
 	}
 	row := attempts.Attempt{ID: ID(s.Key), Run: s.Key.Run, Scope: d.config.Scope, Fence: s.Fence, About: text, SubmittedAt: d.config.Now()}
+	if err := p.Check(); err != nil {
+		return executor.Handle{}, err
+	}
 	if err := d.config.Store.AddAttempt(ctx, row, order); err != nil {
 		return executor.Handle{}, err
 	}
@@ -237,12 +239,15 @@ func (d *Driver) Known(ctx context.Context, id string) (attempts.Attempt, *execu
 }
 
 // Stop asks an attempt to end. One that has not begun has ended at once.
-func (d *Driver) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (d *Driver) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	a := d.find(h)
 	d.mu.Unlock()
 	if a == nil {
 		return nil
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	err := d.config.Store.StopAttempt(ctx, ID(h.Key), h.Fence, grace)
 	d.mu.Lock()
@@ -253,16 +258,18 @@ func (d *Driver) Stop(ctx context.Context, h executor.Handle, grace time.Duratio
 }
 
 // Renew says that attempts are wanted.
-func (d *Driver) Renew(ctx context.Context, handles ...executor.Handle) error {
-	list := make([]attempts.Ref, len(handles))
-	for i, h := range handles {
-		list[i] = attempts.Ref{ID: ID(h.Key), Fence: h.Fence}
+func (d *Driver) Renew(ctx context.Context, list ...executor.Renewal) error {
+	var wanted []attempts.Ref
+	for _, r := range list {
+		if r.Check() == nil {
+			wanted = append(wanted, attempts.Ref{ID: ID(r.Key), Fence: r.Fence})
+		}
 	}
-	return d.config.Store.RenewAttempts(ctx, list)
+	return d.config.Store.RenewAttempts(ctx, wanted)
 }
 
 // Release forgets an attempt that has ended.
-func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
+func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	d.mu.Lock()
 	a := d.find(h)
 	if a == nil {
@@ -273,6 +280,9 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	d.mu.Unlock()
 	if !final {
 		return fault.Conflict("the attempt still runs")
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	_, err := d.config.Objects.DeletePrefix(ctx, attempts.ObjectPrefix(id))
 	err = errors.Join(err, d.cluster.End(ctx, name))

@@ -16,6 +16,7 @@ import (
 // guards it.
 type attempt struct {
 	about  about
+	permit executor.Permit // of an attempt that was submitted to this driver; nil: to another server's
 	folder job.Folder
 	name   string // of its job
 	sealed []byte

@@ -101,7 +101,7 @@ func TestAnAttemptThatSlurmRefuses(t *testing.T) {
 	if err := d.Prepare(t.Context(), s.Key); err != nil {
 		t.Fatal(err)
 	}
-	h, err := d.Submit(t.Context(), s)
+	h, err := d.Submit(t.Context(), executor.NoRun, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +110,10 @@ func TestAnAttemptThatSlurmRefuses(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 	for range 2 { // what has ended stays as it is
-		if err := d.Stop(t.Context(), h, 0); err != nil {
+		if err := d.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 			t.Error(err)
 		}
-		if err := d.Release(t.Context(), h); err != nil {
+		if err := d.Release(t.Context(), executor.NoRun, h); err != nil {
 			t.Error(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestAClosedDriver(t *testing.T) {
 	}
 	s := executor.Spec{Key: executor.Key{Run: "run_1", Node: "n", Attempt: 1}, Fence: "f", Interpreter: "sh"}
 	s.Dir = d.dir(s.Key.Folder())
-	if _, err := d.Submit(t.Context(), s); !fault.Is(err, fault.KindUnavailable) {
+	if _, err := d.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindUnavailable) {
 		t.Error(err)
 	}
 }

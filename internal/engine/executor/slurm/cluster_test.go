@@ -71,7 +71,7 @@ func impossible(t *testing.T) {
 	}
 	s = b.Spec(t, "true")
 	s.GPU = 3
-	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
+	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("three of two GPUs: %v", err)
 	}
 }
@@ -155,7 +155,7 @@ func givenUp(t *testing.T) {
 	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "PartitionDown") {
 		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
 	}
-	if err := b.Release(t.Context(), h); err != nil {
+	if err := b.Release(t.Context(), executor.NoRun, h); err != nil {
 		t.Fatal(err)
 	}
 	if left := command(t, "squeue", "--noheader", "--partition=down", "--states=PENDING,RUNNING"); left != "" {
@@ -228,7 +228,7 @@ func loginNode(t *testing.T) {
 	ranOnce(t, b, h)
 	h = b.Submit(t, b.Spec(t, "echo up; sleep 600"))
 	b.AwaitLog(t, h, "up\n")
-	if err := b.Stop(t.Context(), h, 0); err != nil {
+	if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, h); seen.Reason != executor.Cancelled {

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
-// Driver is an executor.Driver, Watcher, Keeper and Meter.
+// Driver is an executor.Driver, Watcher and Meter.
 type Driver struct {
 	config       Config
 	installation string
@@ -52,7 +52,6 @@ var (
 	_ executor.Driver   = (*Driver)(nil)
 	_ executor.Preparer = (*Driver)(nil)
 	_ executor.Watcher  = (*Driver)(nil)
-	_ executor.Renewer  = (*Driver)(nil)
 	_ executor.Meter    = (*Driver)(nil)
 )
 
@@ -89,7 +88,7 @@ func (d *Driver) Prepare(_ context.Context, k executor.Key) error {
 func (d *Driver) dir(id string) string { return filepath.Join(d.config.Folder, id) }
 
 // Submit writes down what is to be done, and has it handed to Slurm.
-func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *Driver) Submit(_ context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	if err := d.check(s); err != nil {
 		return executor.Handle{}, err
 	}
@@ -107,7 +106,11 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 		return d.handle(a), nil
 	}
 	a := newAttempt(d.installation, s, job.Folder(s.Dir), d.config.Now())
+	a.permit = p
 	j, err := d.jobOf(s)
+	if err == nil {
+		err = p.Check()
+	}
 	if err == nil {
 		err = a.folder.Create(j, a.control)
 	}
@@ -316,13 +319,13 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 
 // Renew tells jobs that they are still wanted, often enough for each to hear it
 // several times before it gives up.
-func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) (err error) {
+func (d *Driver) Renew(_ context.Context, list ...executor.Renewal) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.config.Now()
-	for _, h := range handles {
-		a := d.known(h)
-		if a == nil || a.phase.Final() || a.about.Away == 0 || now.Sub(a.renewed) < a.about.Away/6 {
+	for _, r := range list {
+		a := d.known(r.Handle)
+		if a == nil || a.phase.Final() || a.about.Away == 0 || now.Sub(a.renewed) < a.about.Away/6 || r.Check() != nil {
 			continue
 		}
 		a.renewed = now
@@ -370,7 +373,7 @@ func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]ex
 }
 
 // Release removes an attempt and its folder.
-func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
+func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	a := d.find(h)
 	if a == nil {
 		return nil
@@ -380,6 +383,9 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	d.mu.Unlock()
 	if !final {
 		return fault.Conflict("the attempt still runs")
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	if !sure { // whatever Slurm still knows of it must not come back
 		if err := d.client.cancel(ctx, a.name); err != nil {

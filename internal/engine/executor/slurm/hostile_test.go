@@ -105,7 +105,7 @@ func TestALinkThatATaskPlantsIsNotWrittenThrough(t *testing.T) {
 	}
 	d.handedOver(d.a, "7")
 	d.weigh([]*attempt{d.a}, map[string][]slurmJob{d.a.name: {{id: "7", name: d.a.name, state: "PENDING", reason: "BadConstraints"}}}, d.now)
-	if err := errors.Join(d.Stop(t.Context(), d.handle(d.a), 0), d.a.folder.WriteState(job.State{})); err != nil {
+	if err := errors.Join(d.Stop(t.Context(), executor.NoRun, d.handle(d.a), 0), d.a.folder.WriteState(job.State{})); err != nil {
 		t.Error(err)
 	}
 	d.conclude(d.a, executor.Ended, executor.Cancelled, "")
@@ -136,7 +136,7 @@ func TestACommandIsWrittenToItsOwnFolderAlone(t *testing.T) {
 		if err := plant(s.Places().Temp, victim); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Submit(t.Context(), s); err == nil {
+		if _, err := d.Submit(t.Context(), executor.NoRun, s); err == nil {
 			t.Errorf("%s: it is submitted", name)
 		}
 		if text, err := os.ReadFile(victim); err != nil || string(text) != "rows" {
@@ -176,7 +176,7 @@ func TestTheFolderOfAnAttemptIsNew(t *testing.T) {
 		t.Errorf("what is elsewhere is %q, %v", text, err)
 	}
 	// One that was submitted is left, whoever prepares it once more.
-	if _, err := d.Submit(t.Context(), s); err != nil {
+	if _, err := d.Submit(t.Context(), executor.NoRun, s); err != nil {
 		t.Fatal(err)
 	}
 	made := filepath.Join(s.Work(), "made")

@@ -48,13 +48,13 @@ func TestTheNextServerKnowsAllAttempts(t *testing.T) {
 	}
 	handles := map[string]executor.Handle{}
 	for _, node := range []string{"waits", "stopped", "ended", "torn", "other"} {
-		h, err := d.Submit(t.Context(), d.spec(t, node))
+		h, err := d.Submit(t.Context(), executor.NoRun, d.spec(t, node))
 		if err != nil {
 			t.Fatal(err)
 		}
 		handles[node] = h
 	}
-	if err := d.Stop(t.Context(), handles["stopped"], 0); err != nil {
+	if err := d.Stop(t.Context(), executor.NoRun, handles["stopped"], 0); err != nil {
 		t.Fatal(err)
 	}
 	ended := d.attempts[handles["ended"].ID]
@@ -96,7 +96,7 @@ func TestTheNextServerKnowsAllAttempts(t *testing.T) {
 		t.Errorf("%d are submitted", len(next.waiting))
 	}
 	// What the next server releases, this one forgets.
-	if err := next.Release(t.Context(), handles["ended"]); err != nil {
+	if err := next.Release(t.Context(), executor.NoRun, handles["ended"]); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.scan(); err != nil || d.attempts[handles["ended"].ID] != nil || d.attempts[handles["stopped"].ID] == nil {
@@ -117,7 +117,7 @@ func TestTheImagesThatAttemptsSeeAreListed(t *testing.T) {
 	for node, root := range map[string]string{"a": "/images/a", "b": ""} {
 		s := d.spec(t, node)
 		s.Root, s.Environment = root, "/environments/"+node
-		if _, err := d.Submit(t.Context(), s); err != nil {
+		if _, err := d.Submit(t.Context(), executor.NoRun, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestAnAttemptIsRenewedOftenEnoughAndNoMore(t *testing.T) {
 	d.a.about.Away = time.Minute
 	h := d.handle(d.a)
 	renewals := func() int64 {
-		if err := d.Renew(t.Context(), h, executor.Handle{Key: executor.Key{Run: "run_none"}}); err != nil {
+		if err := d.Renew(t.Context(), executor.Renewal{Handle: h, Permit: executor.NoRun}, executor.Renewal{Handle: executor.Handle{Key: executor.Key{Run: "run_none"}}, Permit: executor.NoRun}); err != nil {
 			t.Fatal(err)
 		}
 		c, err := d.a.folder.Control()
@@ -267,18 +267,18 @@ func TestReleasing(t *testing.T) {
 	t.Parallel()
 	d := newDeciding(t)
 	h := d.handle(d.a)
-	if err := d.Release(t.Context(), h); !fault.Is(err, fault.KindConflict) {
+	if err := d.Release(t.Context(), executor.NoRun, h); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("while it waits: %v", err)
 	}
 	d.conclude(d.a, executor.Gone, executor.Lost, "")
 	d.client = saying(t, "echo no controller >&2; exit 1")
-	if err := d.Release(t.Context(), h); !isRefusal(err) || d.find(h) == nil {
+	if err := d.Release(t.Context(), executor.NoRun, h); !isRefusal(err) || d.find(h) == nil {
 		t.Errorf("while Slurm does not answer: %v", err)
 	}
 	said := filepath.Join(t.TempDir(), "said")
 	d.client = saying(t, `echo "$@" > `+said)
 	for range 2 {
-		if err := d.Release(t.Context(), h); err != nil || d.find(h) != nil {
+		if err := d.Release(t.Context(), executor.NoRun, h); err != nil || d.find(h) != nil {
 			t.Errorf("%v", err)
 		}
 	}
@@ -305,7 +305,7 @@ func TestServersKeepWhatOthersWantOfAJob(t *testing.T) {
 	d := newDeciding(t)
 	s := d.spec(t, "secret")
 	s.AbandonAfter, s.Env, s.Secrets = time.Minute, map[string]string{"A": "value"}, []string{"value"}
-	h, err := d.Submit(t.Context(), s)
+	h, err := d.Submit(t.Context(), executor.NoRun, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,16 +323,16 @@ func TestServersKeepWhatOthersWantOfAJob(t *testing.T) {
 	}
 	for range 2 {
 		d.now = d.now.Add(time.Minute)
-		if err := d.Renew(t.Context(), h); err != nil {
+		if err := d.Renew(t.Context(), executor.Renewal{Handle: h, Permit: executor.NoRun}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	keys := publicKeys(t, 2)
-	if err := errors.Join(d.answer(d.attempts[h.Key.Folder()], keys[0]), d.Stop(t.Context(), h, time.Second)); err != nil {
+	if err := errors.Join(d.answer(d.attempts[h.Key.Folder()], keys[0]), d.Stop(t.Context(), executor.NoRun, h, time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	before := control()
-	if err := errors.Join(other.answer(a, keys[1]), other.Renew(t.Context(), h)); err != nil {
+	if err := errors.Join(other.answer(a, keys[1]), other.Renew(t.Context(), executor.Renewal{Handle: h, Permit: executor.NoRun})); err != nil {
 		t.Fatal(err)
 	}
 	after := control()

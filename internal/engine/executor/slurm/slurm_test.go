@@ -78,7 +78,7 @@ func subject(t testing.TB, c slurm.Config) drivertest.Subject {
 			for _, seen := range all {
 				if !seen.Phase.Final() {
 					running++
-					_ = d.Stop(ctx, seen.Handle, 0)
+					_ = d.Stop(ctx, executor.NoRun, seen.Handle, 0)
 				}
 			}
 			return running == 0

@@ -16,12 +16,15 @@ const (
 )
 
 // Stop asks a job to end. What was not handed to Slurm yet has ended at once.
-func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
+func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.known(h)
 	if a == nil || a.phase.Final() {
 		return nil
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	if a.stopAt.IsZero() {
 		a.stopAt = d.config.Now()

@@ -26,7 +26,7 @@ func TestWhatSlurmIsToldOfAStop(t *testing.T) {
 	}
 	stop := func(grace time.Duration) {
 		t.Helper()
-		if err := d.Stop(t.Context(), h, grace); err != nil {
+		if err := d.Stop(t.Context(), executor.NoRun, h, grace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestJobsThatNobodyWantsAreEnded(t *testing.T) {
 	}
 	other := &deciding{Driver: d.next(), now: d.now}
 	s := other.spec(t, "n")
-	if _, err := other.Submit(t.Context(), s); err != nil {
+	if _, err := other.Submit(t.Context(), executor.NoRun, s); err != nil {
 		t.Fatal(err)
 	}
 	theirs := other.attempts[s.Key.Folder()].name

@@ -85,6 +85,9 @@ func (d *Driver) nextWaiting() *attempt {
 func (d *Driver) submit(ctx context.Context, a *attempt) {
 	began := d.config.Now()
 	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
+		if !d.mayHandOver(a) {
+			return
+		}
 		id, err := d.client.submit(ctx, d.script(a), d.options(a))
 		if err != nil && ctx.Err() == nil {
 			id = d.accepted(ctx, a) // it may have heard us all the same
@@ -108,6 +111,18 @@ func (d *Driver) submit(ctx context.Context, a *attempt) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// mayHandOver reports whether this server may still hand an attempt to Slurm. Where it
+// may not, whichever server finds that Slurm does not have the attempt does so.
+func (d *Driver) mayHandOver(a *attempt) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	may := a.permit == nil || a.permit.Check() == nil
+	if !may {
+		a.inQueue, a.permit = false, nil
+	}
+	return may
 }
 
 // accepted is the number of a job that Slurm has of an attempt.

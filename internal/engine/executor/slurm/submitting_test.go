@@ -213,7 +213,7 @@ func TestWhatIsNotSubmitted(t *testing.T) {
 		d := newDeciding(t)
 		s := d.spec(t, "n")
 		tt.change(d, &s)
-		if _, err := d.Submit(t.Context(), s); !fault.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := d.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(d.waiting) != 0 {
@@ -222,8 +222,8 @@ func TestWhatIsNotSubmitted(t *testing.T) {
 	}
 	d := newDeciding(t)
 	s := d.spec(t, "n")
-	first, err := d.Submit(t.Context(), s)
-	again, errAgain := d.Submit(t.Context(), s)
+	first, err := d.Submit(t.Context(), executor.NoRun, s)
+	again, errAgain := d.Submit(t.Context(), executor.NoRun, s)
 	if err := errors.Join(err, errAgain); err != nil || first != again || len(d.waiting) != 1 {
 		t.Errorf("%+v and %+v, %v: %d are submitted", first, again, err, len(d.waiting))
 	}
