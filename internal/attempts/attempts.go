@@ -22,6 +22,8 @@ type Attempt struct {
 	Fence string
 	About json.RawMessage // of its driver, for the next server
 
+	RunFence int64 // of the run, when the attempt was added or read
+
 	SubmittedAt time.Time
 	BeganAt     time.Time // when its shim came; zero before
 	RunningAt   time.Time // when the shim said that the command runs
@@ -44,8 +46,15 @@ type End struct {
 	Outcome json.RawMessage // what its driver has made of it; nil before
 }
 
-// Ref names an attempt, and no other with the same ID.
-type Ref struct{ ID, Fence string }
+// Ref names an attempt, and no other with the same ID, to whoever had its run under
+// RunFence. Where another worker has taken the run over since, nothing is done.
+type Ref struct {
+	ID, Fence string
+	RunFence  int64
+}
+
+// Ref is the attempt to whoever has its run.
+func (a Attempt) Ref() Ref { return Ref{a.ID, a.Fence, a.RunFence} }
 
 // Order is what is to be done. Only the shim of the attempt sees it.
 type Order struct {
@@ -88,6 +97,7 @@ type Answer struct {
 	Stop     bool          `json:"stop,omitempty"`
 	Grace    time.Duration `json:"grace,omitempty"`
 	LogSize  int64         `json:"logSize"`
+	RunFence int64         `json:"runFence,omitempty"` // of the run; an answer with an older one is ignored; 0: of an earlier release
 }
 
 // Answered is a header of what a server of ours says. Without it a refusal is that of
@@ -108,18 +118,19 @@ const (
 // Submitted is what drivers do with attempts.
 type Submitted interface {
 	// AddAttempt keeps an attempt and what it is to do. One that is there stays as
-	// it is; under another fence it is fault.KindConflict.
+	// it is; under another fence it is fault.KindConflict, and where another worker has
+	// taken the run over runs.ErrFenced.
 	AddAttempt(ctx context.Context, a Attempt, o Order) error
 	// AttemptsIn are those of a scope.
 	AttemptsIn(ctx context.Context, scope string) ([]Attempt, error)
 	// RenewAttempts says that attempts are wanted.
 	RenewAttempts(ctx context.Context, list []Ref) error
 	// StopAttempt has the shim end its command.
-	StopAttempt(ctx context.Context, id, fence string, grace time.Duration) error
+	StopAttempt(ctx context.Context, a Ref, grace time.Duration) error
 	// ConcludeAttempt keeps what has become of an attempt: the first word counts.
-	ConcludeAttempt(ctx context.Context, id, fence string, outcome json.RawMessage) error
+	ConcludeAttempt(ctx context.Context, a Ref, outcome json.RawMessage) error
 	// RemoveAttempt forgets an attempt, with its log.
-	RemoveAttempt(ctx context.Context, id, fence string) error
+	RemoveAttempt(ctx context.Context, a Ref) error
 }
 
 // Pieces are what attempts have left, which is read one by one.

@@ -184,9 +184,9 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 	if err == nil {
 		return nil
 	}
-	if lost := r.lease.Check(); lost != nil {
+	if errors.Is(err, runs.ErrFenced) || r.lease.Check() != nil {
 		r.discard(context.WithoutCancel(ctx), t) // whoever has the run gives the attempt up, since nothing of it runs
-		return lost
+		return err
 	}
 	return r.startFailed(ctx, t, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 var (
@@ -23,6 +24,11 @@ var (
 
 func attemptPlace(id string) string { return "attempts/" + id }
 
+// notTakenOver holds while the run of an attempt has no higher fence than parameter n.
+func notTakenOver(n int) string {
+	return fmt.Sprintf(`NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = attempts.run_id AND r.fence > $%d)`, n)
+}
+
 // AddAttempt keeps an attempt that is about to be submitted.
 func (db *DB) AddAttempt(ctx context.Context, a attempts.Attempt, o attempts.Order) error {
 	order, err := json.Marshal(o)
@@ -30,7 +36,16 @@ func (db *DB) AddAttempt(ctx context.Context, a attempts.Attempt, o attempts.Ord
 		return err
 	}
 	return db.inTx(ctx, func(tx *DB) error {
-		_, err := tx.q.ExecContext(ctx, `
+		var runFence int64
+		err := tx.q.QueryRowContext(ctx, `SELECT fence FROM runs WHERE id = $1 `+tx.dialect.forUpdate, a.Run).Scan(&runFence)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // an attempt of no run
+		case err != nil:
+			return err
+		case runFence > a.RunFence:
+			return runs.ErrFenced
+		}
+		_, err = tx.q.ExecContext(ctx, `
 			INSERT INTO attempts (id, run_id, scope, fence, about, sealed, session, renewals, state, exit_record, outcome, log_size, submitted_at)
 			VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', '', '', 0, $7) ON CONFLICT (id) DO NOTHING`,
 			a.ID, a.Run, a.Scope, a.Fence, string(a.About), tx.sealer.seal(attemptPlace(a.ID), order), micros(a.SubmittedAt))
@@ -49,7 +64,8 @@ func (db *DB) AddAttempt(ctx context.Context, a attempts.Attempt, o attempts.Ord
 // AttemptsIn are the attempts of a scope.
 func (db *DB) AttemptsIn(ctx context.Context, scope string) ([]attempts.Attempt, error) {
 	return all(ctx, db, func(r *sql.Rows, a *attempts.Attempt) error { return scanAttempt(r, a) }, `
-		SELECT id, run_id, scope, fence, about, renewals, grace, state, exit_record <> '', outcome <> '', log_size, submitted_at, began_at, running_at, heard_at, ended_at
+		SELECT id, run_id, scope, fence, about, renewals, grace, state, exit_record <> '', outcome <> '', log_size, submitted_at, began_at, running_at, heard_at, ended_at,
+			COALESCE((SELECT fence FROM runs r WHERE r.id = attempts.run_id), 0)
 		FROM attempts WHERE scope = $1 ORDER BY id`, scope)
 }
 
@@ -57,7 +73,7 @@ func scanAttempt(row scanner, a *attempts.Attempt) error {
 	var about, state string
 	var submitted int64
 	var grace, began, running, heard, ended sql.NullInt64
-	err := row.Scan(&a.ID, &a.Run, &a.Scope, &a.Fence, &about, &a.Renewals, &grace, &state, &a.Said, &a.Decided, &a.LogSize, &submitted, &began, &running, &heard, &ended)
+	err := row.Scan(&a.ID, &a.Run, &a.Scope, &a.Fence, &about, &a.Renewals, &grace, &state, &a.Said, &a.Decided, &a.LogSize, &submitted, &began, &running, &heard, &ended, &a.RunFence)
 	a.About, a.State = rawJSON(about), rawJSON(state)
 	a.Stopping, a.Grace = grace.Valid, time.Duration(grace.Int64)*time.Microsecond
 	a.SubmittedAt, a.BeganAt, a.RunningAt, a.HeardAt, a.EndedAt = fromMicros(submitted), fromNull(began), fromNull(running), fromNull(heard), fromNull(ended)
@@ -86,8 +102,8 @@ func (db *DB) RenewAttempts(ctx context.Context, list []attempts.Ref) error {
 	for some := range slices.Chunk(list, 250) {
 		which, args := make([]string, len(some)), []any{}
 		for i, a := range some {
-			which[i] = fmt.Sprintf("(id = $%d AND fence = $%d)", 2*i+1, 2*i+2)
-			args = append(args, a.ID, a.Fence)
+			which[i] = fmt.Sprintf("(id = $%d AND fence = $%d AND %s)", 3*i+1, 3*i+2, notTakenOver(3*i+3))
+			args = append(args, a.ID, a.Fence, a.RunFence)
 		}
 		if _, err := db.changed(ctx, `UPDATE attempts SET renewals = renewals + 1 WHERE (`+strings.Join(which, " OR ")+`) AND exit_record = ''`, args...); err != nil {
 			return err
@@ -97,21 +113,21 @@ func (db *DB) RenewAttempts(ctx context.Context, list []attempts.Ref) error {
 }
 
 // StopAttempt says that an attempt is to end; a later word may shorten the grace.
-func (db *DB) StopAttempt(ctx context.Context, id, fence string, grace time.Duration) error {
+func (db *DB) StopAttempt(ctx context.Context, a attempts.Ref, grace time.Duration) error {
 	_, err := db.changed(ctx, `
-		UPDATE attempts SET grace = $1 WHERE id = $2 AND fence = $3 AND exit_record = '' AND outcome = '' AND (grace IS NULL OR grace > $1)`, grace.Microseconds(), id, fence)
+		UPDATE attempts SET grace = $1 WHERE id = $2 AND fence = $3 AND exit_record = '' AND outcome = '' AND (grace IS NULL OR grace > $1) AND `+notTakenOver(4), grace.Microseconds(), a.ID, a.Fence, a.RunFence)
 	return err
 }
 
 // ConcludeAttempt keeps what has become of an attempt.
-func (db *DB) ConcludeAttempt(ctx context.Context, id, fence string, outcome json.RawMessage) error {
-	_, err := db.changed(ctx, `UPDATE attempts SET outcome = $1 WHERE id = $2 AND fence = $3 AND outcome = ''`, string(outcome), id, fence)
+func (db *DB) ConcludeAttempt(ctx context.Context, a attempts.Ref, outcome json.RawMessage) error {
+	_, err := db.changed(ctx, `UPDATE attempts SET outcome = $1 WHERE id = $2 AND fence = $3 AND outcome = '' AND `+notTakenOver(4), string(outcome), a.ID, a.Fence, a.RunFence)
 	return err
 }
 
 // RemoveAttempt forgets an attempt.
-func (db *DB) RemoveAttempt(ctx context.Context, id, fence string) error {
-	_, err := db.changed(ctx, `DELETE FROM attempts WHERE id = $1 AND fence = $2`, id, fence)
+func (db *DB) RemoveAttempt(ctx context.Context, a attempts.Ref) error {
+	_, err := db.changed(ctx, `DELETE FROM attempts WHERE id = $1 AND fence = $2 AND `+notTakenOver(3), a.ID, a.Fence, a.RunFence)
 	return err
 }
 

@@ -105,7 +105,9 @@ func (db *DB) ReportAttempt(ctx context.Context, id, session string, r attempts.
 			}
 		}
 		var grace *int64
-		err = tx.q.QueryRowContext(ctx, `SELECT renewals, grace, log_size FROM attempts WHERE id = $1`, id).Scan(&a.Renewals, &grace, &a.LogSize)
+		err = tx.q.QueryRowContext(ctx, `
+			SELECT renewals, grace, log_size, COALESCE((SELECT fence FROM runs r WHERE r.id = attempts.run_id), 0) FROM attempts WHERE id = $1`, id).
+			Scan(&a.Renewals, &grace, &a.LogSize, &a.RunFence)
 		if grace != nil {
 			a.Stop, a.Grace = true, time.Duration(*grace)*time.Microsecond
 		}

@@ -99,7 +99,7 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 			}
 		}
 		for _, grace := range []time.Duration{10 * time.Second, time.Second, time.Minute} { // it only gets shorter
-			if err := db.StopAttempt(ctx, "a", "f", grace); err != nil {
+			if err := db.StopAttempt(ctx, attempts.Ref{ID: "a", Fence: "f"}, grace); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,7 +126,9 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 				_, err := db.ReportAttempt(ctx, "said", "s", attempts.Report{Exit: json.RawMessage(`{}`)}, now)
 				return err
 			},
-			"decided": func() error { return db.ConcludeAttempt(ctx, "decided", "f", json.RawMessage(`{"first":1}`)) },
+			"decided": func() error {
+				return db.ConcludeAttempt(ctx, attempts.Ref{ID: "decided", Fence: "f"}, json.RawMessage(`{"first":1}`))
+			},
 		} {
 			submitted(t, db, id, "f")
 			if _, err := db.BeginAttempt(ctx, id, "f", "s", now); err != nil {
@@ -142,7 +144,7 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 			_, _, err = db.OrderOf(ctx, id, "s")
 			wantKind(t, id+": its inputs", err, fault.KindStale)
 		}
-		if err := db.ConcludeAttempt(ctx, "decided", "f", json.RawMessage(`{"second":1}`)); err != nil {
+		if err := db.ConcludeAttempt(ctx, attempts.Ref{ID: "decided", Fence: "f"}, json.RawMessage(`{"second":1}`)); err != nil {
 			t.Fatal(err)
 		}
 		list, err := db.AttemptsIn(ctx, "here")
@@ -159,7 +161,7 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 			t.Errorf("under another fence: %+v, %v", end, err)
 		}
 		for _, fence := range []string{"another", "f"} {
-			if err := db.RemoveAttempt(ctx, "decided", fence); err != nil {
+			if err := db.RemoveAttempt(ctx, attempts.Ref{ID: "decided", Fence: fence}); err != nil {
 				t.Fatal(err)
 			}
 		}

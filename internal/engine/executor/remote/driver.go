@@ -161,7 +161,7 @@ func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec)
 	if err != nil {
 		return executor.Handle{}, err
 	}
-	row := attempts.Attempt{ID: ID(s.Key), Run: s.Key.Run, Scope: d.config.Scope, Fence: s.Fence, About: text, SubmittedAt: d.config.Now()}
+	row := attempts.Attempt{ID: ID(s.Key), Run: s.Key.Run, Scope: d.config.Scope, Fence: s.Fence, RunFence: p.RunFence(), About: text, SubmittedAt: d.config.Now()}
 	if err := p.Check(); err != nil {
 		return executor.Handle{}, err
 	}
@@ -213,6 +213,11 @@ func (d *Driver) handle(a *attempt) executor.Handle {
 	return executor.Handle{Driver: d.config.Name, Key: a.about.Job.Key, Fence: a.row.Fence, ID: a.name}
 }
 
+// ref is the attempt of a handle to whoever has the permit.
+func ref(p executor.Permit, h executor.Handle) attempts.Ref {
+	return attempts.Ref{ID: ID(h.Key), Fence: h.Fence, RunFence: p.RunFence()}
+}
+
 // find returns the attempt of a handle, or nil. The lock is held.
 func (d *Driver) find(h executor.Handle) *attempt {
 	if a := d.attempts[ID(h.Key)]; a != nil && a.row.Fence == h.Fence {
@@ -249,7 +254,7 @@ func (d *Driver) Stop(ctx context.Context, p executor.Permit, h executor.Handle,
 	if err := p.Check(); err != nil {
 		return err
 	}
-	err := d.config.Store.StopAttempt(ctx, ID(h.Key), h.Fence, grace)
+	err := d.config.Store.StopAttempt(ctx, ref(p, h), grace)
 	d.mu.Lock()
 	d.read = time.Time{}
 	d.mu.Unlock()
@@ -262,7 +267,7 @@ func (d *Driver) Renew(ctx context.Context, list ...executor.Renewal) error {
 	var wanted []attempts.Ref
 	for _, r := range list {
 		if r.Check() == nil {
-			wanted = append(wanted, attempts.Ref{ID: ID(r.Key), Fence: r.Fence})
+			wanted = append(wanted, ref(r, r.Handle))
 		}
 	}
 	return d.config.Store.RenewAttempts(ctx, wanted)
@@ -276,7 +281,7 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 		d.mu.Unlock()
 		return nil
 	}
-	id, fence, name, final := a.row.ID, a.row.Fence, a.name, a.outcome != nil
+	id, name, final := a.row.ID, a.name, a.outcome != nil
 	d.mu.Unlock()
 	if !final {
 		return fault.Conflict("the attempt still runs")
@@ -287,7 +292,7 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 	_, err := d.config.Objects.DeletePrefix(ctx, attempts.ObjectPrefix(id))
 	err = errors.Join(err, d.cluster.End(ctx, name))
 	if err == nil {
-		err = d.config.Store.RemoveAttempt(ctx, id, fence)
+		err = d.config.Store.RemoveAttempt(ctx, ref(p, h))
 	}
 	if err == nil {
 		d.mu.Lock()

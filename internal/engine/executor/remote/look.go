@@ -274,13 +274,14 @@ func (d *Driver) ended(a *attempt, r executor.Reason, detail string) *outcome {
 	return &outcome{Phase: executor.Ended, Reason: r, Detail: detail, Node: d.node(a), Exit: e, At: now}
 }
 
-// conclude keeps an outcome. Should another server have been first, its word counts.
+// conclude keeps an outcome. Should another server have been first, its word counts, and
+// what was seen before the run was taken over is looked at again.
 func (d *Driver) conclude(ctx context.Context, row attempts.Attempt, o outcome) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	return d.config.Store.ConcludeAttempt(ctx, row.ID, row.Fence, text)
+	return d.config.Store.ConcludeAttempt(ctx, row.Ref(), text)
 }
 
 // startLater has a job started. The lock is held.

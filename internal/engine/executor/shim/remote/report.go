@@ -62,7 +62,12 @@ func (r *runner) report(ctx context.Context) error {
 	if report.Log != nil && len(report.Log.Text) == attempts.MaxLog && a.LogSize > report.Log.Offset {
 		r.reportNow()
 	}
-	r.logged, r.told = a.LogSize, a
+	r.logged = a.LogSize
+	if a.RunFence != 0 && a.RunFence < r.told.RunFence {
+		return nil // another server has taken the run over since
+	}
+	a.RunFence = max(a.RunFence, r.told.RunFence)
+	r.told = a
 	r.obey(a)
 	return nil
 }

@@ -244,3 +244,30 @@ func TestAMachineThatIsEmptiedBeforeAnythingIsFetched(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestAnswersUnderAnOlderRunFenceAreIgnored checks that only the server which has the run
+// can stop or renew the attempt.
+func TestAnswersUnderAnOlderRunFenceAreIgnored(t *testing.T) {
+	t.Parallel()
+	var answer attempts.Answer
+	s := answering(t, func(w http.ResponseWriter, _ *http.Request, _ string) { _ = json.NewEncoder(w).Encode(answer) })
+	r := ended(t, s, "", "")
+	stopped := false
+	r.unwanted = func() { stopped = true }
+	for _, tt := range []struct {
+		answer   attempts.Answer
+		renewals int64
+		stopped  bool
+	}{
+		{attempts.Answer{RunFence: 2, Renewals: 1}, 1, false},
+		{attempts.Answer{RunFence: 1, Renewals: 2, Stop: true}, 1, false},
+		{attempts.Answer{Renewals: 3}, 3, false}, // of an earlier release
+		{attempts.Answer{RunFence: 1, Renewals: 4, Stop: true}, 3, false},
+		{attempts.Answer{RunFence: 3, Renewals: 5, Stop: true}, 5, true},
+	} {
+		answer = tt.answer
+		if err := r.report(t.Context()); err != nil || stopped != tt.stopped || r.told.Renewals != tt.renewals {
+			t.Errorf("%+v: stopped: %v, %+v, %v", tt.answer, stopped, r.told, err)
+		}
+	}
+}
