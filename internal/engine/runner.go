@@ -183,19 +183,22 @@ func (r *runner) resume(ctx context.Context) error {
 	if !r.restarted {
 		r.addEvent(runs.Event{Type: lifecycle.RunResumed, At: r.e.Now(), Message: "another worker goes on with the run"})
 	}
-	adopted := 0
+	var adopted []executor.Renewal
 	for key, t := range r.live {
 		s, ok := known[key]
 		switch {
 		case ok && s.Fence == t.row.Fence && s.Phase != executor.Gone:
 			t.handle = s.Handle
-			adopted++
+			adopted = append(adopted, executor.Renewal{Handle: s.Handle, Permit: r.lease})
 		case t.row.Host == r.e.Scope && (!ok || s.Reason == executor.NeverStarted):
 			r.undoStart(ctx, t, s)
 		}
 	}
+	if err := r.e.Driver.Renew(ctx, adopted...); err != nil {
+		return err
+	}
 	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
-	if adopted == 0 && (len(r.live) > 0 || orphan || r.e.Programs.Lack(r.g)) {
+	if len(adopted) == 0 && (len(r.live) > 0 || orphan || r.e.Programs.Lack(r.g)) {
 		return r.requeue(ctx, runs.Loss{CrashCounted: r.crashCounted})
 	}
 	return r.flush(ctx)

@@ -160,7 +160,9 @@ type Driver interface {
 	Stop(ctx context.Context, p Permit, h Handle, grace time.Duration) error
 
 	// Renew says that attempts are wanted: they end when nobody renews them, as
-	// Spec.AbandonAfter says. Those whose permits have run out are left out.
+	// Spec.AbandonAfter says. Those whose permits have run out are left out. Whoever has
+	// taken a run over adopts its attempts by that: from then on, no order under an earlier
+	// fence of the run counts.
 	Renew(ctx context.Context, list ...Renewal) error
 
 	// Logs is what the command has written so far, from offset on. It ends

@@ -1,5 +1,7 @@
 package executor
 
+import "errors"
+
 // Permit is the right to give orders about the attempts of a run: its worker's lease. A
 // driver checks it as late as it can, since staging and waiting may outlast a lease.
 type Permit interface {
@@ -26,4 +28,15 @@ func (Unleased) Check() error { return nil }
 type Renewal struct {
 	Handle
 	Permit
+}
+
+var errTakenOver = errors.New("a later owner of the run has given orders about the attempt")
+
+// Allow checks a permit for an attempt about which orders were given under run fences up
+// to last, and returns the highest. Those before it count no more; 0 is none.
+func Allow(p Permit, last int64) (int64, error) {
+	if fence := p.RunFence(); fence != 0 && fence < last {
+		return last, errTakenOver
+	}
+	return max(last, p.RunFence()), p.Check()
 }

@@ -24,6 +24,8 @@ type Subject struct {
 	Leave func()
 	// Alone says that one driver at a time has a folder.
 	Alone bool
+	// NoRuns says that its fences are those of runs in a database, in which there are none.
+	NoRuns bool
 	// Lose ends a running attempt so that no record of how is left.
 	Lose func(t *testing.T, s executor.Spec)
 	// Work is where the working folder of a running attempt is to be seen from here;

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 )
@@ -59,5 +60,50 @@ func refusedWithoutPermit(t *testing.T, b *Fixture, _ Maker) {
 	}
 	if _, ok := b.Find(t, h); !ok {
 		t.Error("it was released")
+	}
+}
+
+// formerOwner checks that, once a later owner of the run has adopted an attempt, the
+// former one can neither stop nor release it, whatever its lease says.
+func formerOwner(t *testing.T, b *Fixture, make Maker) {
+	if b.NoRuns {
+		return
+	}
+	ctx := t.Context()
+	former, owner := &Lease{Fence: 1}, &Lease{Fence: 2}
+	s := b.Spec(t, waitsForTERM)
+	s.AbandonAfter = time.Hour
+	h, err := b.Driver.Submit(ctx, former, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitLog(t, h, "up\n")
+	if err := b.Renew(ctx, executor.Renewal{Handle: h, Permit: owner}); err != nil {
+		t.Fatal(err)
+	}
+	b.Leave()
+	b.Subject = make(t, b.Folder)
+	b.Find(t, h)
+	if err := b.Stop(ctx, former, h, 0); err == nil {
+		t.Error("the former owner stops it")
+	}
+	if err := b.Renew(ctx, executor.Renewal{Handle: h, Permit: former}); err != nil {
+		t.Error(err)
+	}
+	if seen, _ := b.Find(t, h); seen.Reason != executor.Executing {
+		t.Errorf("after orders of the former owner: %+v", seen)
+	}
+	if err := b.Stop(ctx, owner, h, 0); err != nil {
+		t.Error(err)
+	}
+	b.want(t, b.End(t, h), executor.Cancelled)
+	if err := b.Release(ctx, former, h); err == nil {
+		t.Error("the former owner releases it")
+	}
+	if err := b.Release(ctx, owner, h); err != nil {
+		t.Error(err)
+	}
+	if _, ok := b.Find(t, h); ok {
+		t.Error("it is not released")
 	}
 }

@@ -116,13 +116,14 @@ func (d *Driver) Submit(_ context.Context, p executor.Permit, s executor.Spec) (
 		if l.Spec.Fence != s.Fence {
 			return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
 		}
-		return handle(s), nil
+		_, err := executor.Allow(p, l.RunFence)
+		return handle(s), err
 	}
 	s.Env = maps.Clone(s.Env)
 	for name, value := range s.Env { // nobody runs with it; it is only printed
 		s.Env[name] = mask.New(s.Secrets).Text(value)
 	}
-	l := &attempt{Spec: s, Start: d.now(), plan: parse(s.Command)}
+	l := &attempt{Spec: s, RunFence: p.RunFence(), Start: d.now(), plan: parse(s.Command)}
 	if err := p.Check(); err != nil {
 		return executor.Handle{}, err
 	}
@@ -195,7 +196,7 @@ func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, g
 	if l == nil || !l.end().After(d.now()) || !l.Stop.IsZero() && d.now().Add(grace).After(l.Stop.Add(l.Grace)) {
 		return nil
 	}
-	if err := p.Check(); err != nil {
+	if err := l.allow(p); err != nil {
 		return err
 	}
 	l.Stop, l.Grace = d.now(), grace
@@ -206,8 +207,19 @@ func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, g
 	return nil
 }
 
-// Renew changes nothing: attempts need nobody.
-func (d *Driver) Renew(context.Context, ...executor.Renewal) error { return nil }
+// Renew notes who has attempts; they need nobody.
+func (d *Driver) Renew(_ context.Context, list ...executor.Renewal) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range list {
+		if l := d.find(r.Handle); l != nil && r.RunFence() > l.RunFence && l.allow(r) == nil {
+			if err := l.save(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // Logs is what the command has printed by now. Of more than Spec.LogBytes it has the
 // first three quarters of that and, at the end, the last quarter.
@@ -246,7 +258,7 @@ func (d *Driver) Release(_ context.Context, p executor.Permit, h executor.Handle
 	if l.end().After(d.now()) {
 		return fault.Conflict("the attempt still runs")
 	}
-	if err := p.Check(); err != nil {
+	if err := l.allow(p); err != nil {
 		return err
 	}
 	delete(d.attempts, h.Key)
@@ -263,6 +275,12 @@ func (d *Driver) find(h executor.Handle) *attempt {
 		return l
 	}
 	return nil
+}
+
+// allow checks an order about the attempt.
+func (l *attempt) allow(p executor.Permit) (err error) {
+	l.RunFence, err = executor.Allow(p, l.RunFence)
+	return err
 }
 
 func (l *attempt) save() error {

@@ -114,6 +114,8 @@ type attempt struct {
 	Grace time.Duration  `json:"grace,omitempty"`
 	Exit  *executor.Exit `json:"exit,omitempty"`
 
+	RunFence int64 `json:"runFence,omitempty"` // the highest under which orders were given
+
 	plan plan
 }
 

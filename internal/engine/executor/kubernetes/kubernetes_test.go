@@ -265,6 +265,7 @@ func sites() drivertest.Maker {
 func (s *site) subject(t testing.TB) drivertest.Subject {
 	d, leave := s.open(t)
 	return drivertest.Subject{
+		NoRuns: true,
 		Driver: bare{d}, Leave: leave, Stage: drivertest.StageIn(s.objects),
 		Lose: func(t *testing.T, spec executor.Spec) {
 			for _, pid := range shims(remote.ID(spec.Key)) {

@@ -14,6 +14,7 @@ import (
 type attempt struct {
 	spec   executor.Spec
 	permit executor.Permit // of an attempt that was submitted to this driver
+	last   int64           // the highest fence of the run under which orders were given
 	folder shim.Folder
 
 	phase  executor.Phase
@@ -61,6 +62,12 @@ func (d *Driver) known(h executor.Handle) *attempt {
 		return a
 	}
 	return nil
+}
+
+// allow checks an order about an attempt. The lock is held.
+func (a *attempt) allow(p executor.Permit) (err error) {
+	a.last, err = executor.Allow(p, a.last)
+	return err
 }
 
 func (d *Driver) status(a *attempt) executor.Status {

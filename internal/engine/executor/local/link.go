@@ -274,7 +274,7 @@ func (d *Driver) adoptAttempt(r shim.Record) {
 	}
 	m.Spec.Dir = d.dir(r.ID)
 	a := d.attemptOf(m.Spec)
-	a.sentToShim, a.group = true, r.Group
+	a.sentToShim, a.group, a.last = true, r.Group, r.RunFence
 	a.phase, a.reason = executor.Running, executor.Executing
 	if r.Stopping {
 		a.reason = executor.Stopping

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -49,15 +50,21 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 	return w
 }
 
-// Renew orders the shim to let these attempts go on.
+// Renew orders the shim to let these attempts go on, run by run.
 func (d *Driver) Renew(_ context.Context, list ...executor.Renewal) error {
-	var ids []string
+	wanted := map[int64][]string{}
+	d.mu.Lock()
 	for _, r := range list {
-		if d.find(r.Handle) != nil && r.Check() == nil {
-			ids = append(ids, r.Key.Folder())
+		if a := d.known(r.Handle); a != nil && a.allow(r) == nil {
+			wanted[r.RunFence()] = append(wanted[r.RunFence()], r.Key.Folder())
 		}
 	}
-	return d.send(shim.Order{Renew: ids})
+	d.mu.Unlock()
+	var err error
+	for fence, ids := range wanted {
+		err = errors.Join(err, d.send(shim.Order{RunFence: fence, Renew: ids}))
+	}
+	return err
 }
 
 // Logs reads the log as far as it is written.
@@ -105,20 +112,14 @@ func (d *Driver) clockOffset() time.Duration { return time.Since(d.now()).Round(
 // forgotten it.
 func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	id := h.Key.Folder()
-	a := d.find(h)
-	switch {
-	case a == nil:
-		return nil
-	case !d.hasEnded(a):
-		return fault.Conflict("the attempt still runs")
-	}
-	if err := p.Check(); err != nil {
+	a, err := d.mayRelease(p, h)
+	if a == nil || err != nil {
 		return err
 	}
 	if err := folder.RemoveAll(string(a.folder)); err != nil {
 		return err
 	}
-	if err := d.releaseInShim(ctx, id); err != nil {
+	if err := d.releaseInShim(ctx, p.RunFence(), id); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -127,12 +128,26 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 	return nil
 }
 
+// mayRelease is the attempt of a handle, or nil, if it may be released.
+func (d *Driver) mayRelease(p executor.Permit, h executor.Handle) (*attempt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.known(h)
+	switch {
+	case a == nil:
+		return nil, nil
+	case !a.phase.Final():
+		return nil, fault.Conflict("the attempt still runs")
+	}
+	return a, a.allow(p)
+}
+
 // releaseTimeout bounds how long the shim may take to forget.
 const releaseTimeout = 10 * time.Second
 
 // releaseInShim has the shim forget an attempt. Where there is none, nobody knows of
 // it.
-func (d *Driver) releaseInShim(ctx context.Context, id string) error {
+func (d *Driver) releaseInShim(ctx context.Context, runFence int64, id string) error {
 	d.linkMu.Lock()
 	if d.link == nil {
 		d.linkMu.Unlock()
@@ -142,7 +157,7 @@ func (d *Driver) releaseInShim(ctx context.Context, id string) error {
 	d.mu.Lock()
 	d.releasing[id] = forgotten
 	d.mu.Unlock()
-	err := d.link.Send(shim.Order{Release: id})
+	err := d.link.Send(shim.Order{RunFence: runFence, Release: id})
 	d.linkMu.Unlock()
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	if err := d.replaceOutdated(); err != nil {
 		return err
 	}
-	orders := []shim.Order{{Start: &l}}
+	orders := []shim.Order{{RunFence: a.permit.RunFence(), Start: &l}}
 	d.mu.Lock()
 	if a.permit.Check() != nil { // it has waited for longer than the lease has lasted
 		d.free(a)
@@ -54,7 +54,7 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 		d.setPhase(a, executor.Running, executor.Executing)
 	} else { // stopped in the meantime
 		a.phase = executor.Running
-		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
+		orders = append(orders, shim.Order{RunFence: a.last, Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
 	}
 	d.mu.Unlock()
 	for _, o := range orders {

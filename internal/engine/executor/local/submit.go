@@ -84,7 +84,7 @@ func (d *Driver) enqueue(p executor.Permit, s executor.Spec) error {
 	default:
 		a.spec, a.sentToShim = s, false
 	}
-	a.permit = p
+	a.permit, a.last = p, p.RunFence()
 	d.attempts[id] = a
 	d.queue = append(d.queue, a)
 	d.setPhase(a, executor.Pending, executor.Queued)
@@ -119,32 +119,32 @@ func (d *Driver) nextToStart() *attempt {
 
 // Stop asks the shim to end the command; what waits has ended at once.
 func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
-	if err := p.Check(); err != nil {
+	if ended, err := d.stopWaiting(p, h, grace); ended || err != nil {
 		return err
 	}
-	if ended := d.stopWaiting(h, grace); ended {
-		return nil
-	}
-	return d.send(shim.Order{Stop: &shim.Stop{ID: h.Key.Folder(), Grace: grace}})
+	return d.send(shim.Order{RunFence: p.RunFence(), Stop: &shim.Stop{ID: h.Key.Folder(), Grace: grace}})
 }
 
 // stopWaiting ends an attempt that has never run, and reports whether there is
 // nothing else to stop. One that is about to start is stopped when it has.
-func (d *Driver) stopWaiting(h executor.Handle, grace time.Duration) bool {
+func (d *Driver) stopWaiting(p executor.Permit, h executor.Handle, grace time.Duration) (ended bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.known(h)
 	if a == nil || a.phase.Final() {
-		return true
+		return true, nil
+	}
+	if err := a.allow(p); err != nil {
+		return false, err
 	}
 	i := slices.Index(d.queue, a)
 	if i < 0 {
 		a.grace = grace
 		d.setPhase(a, a.phase, executor.Stopping)
-		return false
+		return false, nil
 	}
 	d.queue = slices.Delete(d.queue, i, i+1)
 	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 143, Stopped: true, Start: d.now(), End: d.now()}
 	d.setPhase(a, executor.Ended, executor.Cancelled)
-	return true
+	return true, nil
 }

@@ -218,7 +218,7 @@ func sites() drivertest.Maker {
 		mu.Unlock()
 		d := s.open(t)
 		return drivertest.Subject{
-			Driver: here{d}, Leave: func() { _ = d.Close() }, Stage: drivertest.StageIn(s.objects),
+			Driver: here{d}, NoRuns: true, Leave: func() { _ = d.Close() }, Stage: drivertest.StageIn(s.objects),
 			Lose: func(t *testing.T, spec executor.Spec) {
 				s.mu.Lock()
 				defer s.mu.Unlock()

@@ -81,7 +81,7 @@ const (
 // server hands its tasks to no shim that is newer, or older than oldestCurrent,
 // which is the first that understands every Launch of this build.
 const (
-	Version       = 110
+	Version       = 111
 	oldestCurrent = 109
 	VersionFlag   = "-version"
 )

@@ -275,3 +275,31 @@ func TestAShimThatCannotStartLeavesItsWords(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(LastStderr(folder)), err)
 	}
 }
+
+// TestOrdersUnderAnOlderRunFenceAreIgnored checks that the next server learns which fence
+// counts, and that an order without one, as an earlier release gives, counts.
+func TestOrdersUnderAnOlderRunFenceAreIgnored(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	link, _ := reachShim(t, folder)
+	l, open := gated(t, "a")
+	send(t, link, Order{RunFence: 1, Start: &l})
+	process(t, l)
+	send(t, link, Order{RunFence: 2, Renew: []string{"a"}}, Order{RunFence: 1, Stop: &Stop{ID: "a"}})
+	link.Close()
+	next, records := reachShim(t, folder)
+	if r := records["a"]; r.RunFence != 2 || r.Stopping {
+		t.Errorf("the next server hears %+v", r)
+	}
+	open()
+	if r := hear(t, next, hasEnded("a")); r.Record.Exit.Stopped || r.Record.Exit.Code != 3 {
+		t.Errorf("it ended as %+v", r.Record.Exit)
+	}
+	l, _ = gated(t, "b")
+	send(t, next, Order{RunFence: 2, Start: &l})
+	process(t, l)
+	send(t, next, Order{Stop: &Stop{ID: "b"}})
+	if r := hear(t, next, hasEnded("b")); !r.Record.Exit.Stopped {
+		t.Errorf("it ended as %+v", r.Record.Exit)
+	}
+}

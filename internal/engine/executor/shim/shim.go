@@ -173,9 +173,9 @@ func (s *shim) handle(o Order) {
 	defer s.mu.Unlock()
 	switch {
 	case o.Start != nil:
-		s.start(*o.Start)
+		s.start(*o.Start, o.RunFence)
 	case o.Stop != nil:
-		if t := s.running[o.Stop.ID]; t != nil {
+		if t := s.running[o.Stop.ID]; t != nil && s.obeys(o.Stop.ID, o.RunFence) {
 			if o.Stop.Evict {
 				t.evicted.Store(true)
 			}
@@ -183,26 +183,41 @@ func (s *shim) handle(o Order) {
 			s.records[o.Stop.ID].Stopping = true
 		}
 	case o.Release != "":
-		s.release(o.Release)
+		if s.obeys(o.Release, o.RunFence) {
+			s.release(o.Release)
+		}
 	case o.Freeze:
 		s.freeze()
 	case o.Thaw:
 		s.freezing.Store(nil)
 	}
 	for _, id := range o.Renew {
-		if t := s.running[id]; t != nil {
+		if t := s.running[id]; t != nil && s.obeys(id, o.RunFence) {
 			t.renewals.Add(1)
 		}
 	}
 }
 
+// obeys reports whether an order about an attempt counts. The lock is held.
+func (s *shim) obeys(id string, runFence int64) bool {
+	r := s.records[id]
+	if r == nil {
+		return true
+	}
+	if runFence != 0 && runFence < r.RunFence {
+		return false
+	}
+	r.RunFence = max(r.RunFence, runFence)
+	return true
+}
+
 // start begins with an attempt that is not known yet. It is in the journal
 // before anything runs. The lock is held.
-func (s *shim) start(l Launch) {
+func (s *shim) start(l Launch, runFence int64) {
 	if s.records[l.ID] != nil {
 		return
 	}
-	r := &Record{ID: l.ID, Fence: l.Fence, Metadata: l.Metadata, Group: l.Cgroup}
+	r := &Record{ID: l.ID, Fence: l.Fence, Metadata: l.Metadata, Group: l.Cgroup, RunFence: runFence}
 	s.records[l.ID] = r
 	t := newTask(l, s)
 	if err := s.journal.write(*r); err != nil {
@@ -223,7 +238,7 @@ func (s *shim) start(l Launch) {
 // is full. The lock is held.
 func (s *shim) end(r *Record, e Exit) {
 	r.Exit, r.Stopping = &e, false
-	ended := Record{ID: r.ID, Fence: r.Fence, Exit: &e}
+	ended := Record{ID: r.ID, Fence: r.Fence, Exit: &e, RunFence: r.RunFence}
 	_ = s.journal.write(ended)
 	s.report(Report{Record: &ended})
 }

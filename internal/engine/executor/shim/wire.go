@@ -5,8 +5,14 @@ import (
 	"time"
 )
 
-// Order is a message from the server to the shim. One of its fields is set.
+// Order is a message from the server to the shim. One of its fields is set, but for
+// RunFence.
 type Order struct {
+	// RunFence is the fence of the run whose owner gives the order. The shim ignores an
+	// order about an attempt that is older than an earlier one. 0: it has none, as those of
+	// an earlier release.
+	RunFence int64 `json:"runFence,omitempty"`
+
 	Start   *Launch  `json:"start,omitempty"`
 	Stop    *Stop    `json:"stop,omitempty"`
 	Renew   []string `json:"renew,omitempty"` // attempts that are still wanted
@@ -48,6 +54,7 @@ type Record struct {
 	Fence    string          `json:"fence"`
 	Metadata json.RawMessage `json:"about,omitempty"` // as its server said in the Launch
 	Group    Cgroup          `json:"group,omitzero"`
+	RunFence int64           `json:"runFence,omitempty"` // the highest of the orders about it
 
 	Stopping bool  `json:"stopping,omitempty"`
 	Exit     *Exit `json:"exit,omitempty"` // once it has ended

@@ -63,23 +63,32 @@ func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Tim
 	return a
 }
 
+// allow checks an order about an attempt against what other servers have written. The
+// driver's lock is held.
+func (a *attempt) allow(p executor.Permit) error {
+	if written, err := a.folder.Control(); err == nil {
+		a.control = merge(a.control, written)
+	}
+	last, err := executor.Allow(p, a.control.RunFence)
+	a.control.RunFence = last
+	return err
+}
+
 func attemptOf(installation string, known about, f job.Folder) *attempt {
 	return &attempt{about: known, folder: f, name: jobName(installation, known), phase: executor.Pending, reason: executor.Starting, at: known.At}
 }
 
-// changeControl changes what servers want of a job. What another server has written is
-// kept. The driver's lock is held.
-func (a *attempt) changeControl(change func(*job.Control)) error {
-	if written, err := a.folder.Control(); err == nil {
-		a.control = merge(a.control, written)
-	}
-	change(&a.control)
-	return a.folder.WriteControl(a.control)
-}
-
-// merge joins what two servers want of a job. A stop stays, with the shorter grace.
+// merge joins what two servers want of a job. What the later owner of the run wants
+// counts. Of one owner a stop stays, with the shorter grace.
 func merge(own, written job.Control) job.Control {
+	switch {
+	case own.RunFence < written.RunFence:
+		return written
+	case own.RunFence > written.RunFence && written.RunFence != 0: // else it is of an earlier release
+		return own
+	}
 	both := written
+	both.RunFence = own.RunFence
 	both.Renewals = max(own.Renewals, written.Renewals)
 	if own.Until.After(written.Until) {
 		both.Until = own.Until

@@ -106,7 +106,7 @@ func (d *Driver) Submit(_ context.Context, p executor.Permit, s executor.Spec) (
 		return d.handle(a), nil
 	}
 	a := newAttempt(d.installation, s, job.Folder(s.Dir), d.config.Now())
-	a.permit = p
+	a.permit, a.control.RunFence = p, p.RunFence()
 	j, err := d.jobOf(s)
 	if err == nil {
 		err = p.Check()
@@ -325,14 +325,13 @@ func (d *Driver) Renew(_ context.Context, list ...executor.Renewal) (err error) 
 	now := d.config.Now()
 	for _, r := range list {
 		a := d.known(r.Handle)
-		if a == nil || a.phase.Final() || a.about.Away == 0 || now.Sub(a.renewed) < a.about.Away/6 || r.Check() != nil {
+		if a == nil || a.phase.Final() || a.about.Away == 0 || now.Sub(a.renewed) < a.about.Away/6 && r.RunFence() <= a.control.RunFence || a.allow(r) != nil {
 			continue
 		}
 		a.renewed = now
-		err = errors.Join(err, a.changeControl(func(c *job.Control) {
-			c.Renewals++
-			c.Until = now.Add(a.about.Away)
-		}))
+		a.control.Renewals++
+		a.control.Until = now.Add(a.about.Away)
+		err = errors.Join(err, a.folder.WriteControl(a.control))
 	}
 	return err
 }
@@ -378,13 +377,8 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 	if a == nil {
 		return nil
 	}
-	d.mu.Lock()
-	final, sure := a.phase.Final(), a.recorded
-	d.mu.Unlock()
-	if !final {
-		return fault.Conflict("the attempt still runs")
-	}
-	if err := p.Check(); err != nil {
+	sure, err := d.mayRelease(p, a)
+	if err != nil {
 		return err
 	}
 	if !sure { // whatever Slurm still knows of it must not come back
@@ -399,6 +393,17 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 	defer d.mu.Unlock()
 	delete(d.attempts, h.Key.Folder())
 	return nil
+}
+
+// mayRelease is nil where an attempt may be released, and reports whether its job has told
+// how it ended.
+func (d *Driver) mayRelease(p executor.Permit, a *attempt) (sure bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !a.phase.Final() {
+		return false, fault.Conflict("the attempt still runs")
+	}
+	return a.recorded, a.allow(p)
 }
 
 func (d *Driver) find(h executor.Handle) *attempt {

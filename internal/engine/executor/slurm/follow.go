@@ -140,11 +140,11 @@ func (d *Driver) answer(a *attempt, key []byte) error {
 	if err != nil {
 		return err
 	}
-	return a.changeControl(func(c *job.Control) {
-		if len(c.Secrets) == 0 { // no other server has answered
-			c.Secrets = sealed
-		}
-	})
+	if err := a.allow(executor.NoRun); err != nil || len(a.control.Secrets) > 0 { // another server has answered
+		return err
+	}
+	a.control.Secrets = sealed
+	return a.folder.WriteControl(a.control)
 }
 
 func (d *Driver) running(a *attempt) executor.Reason {

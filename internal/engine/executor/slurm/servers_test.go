@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
@@ -338,5 +339,45 @@ func TestServersKeepWhatOthersWantOfAJob(t *testing.T) {
 	after := control()
 	if !after.Stop || after.Grace != time.Second || after.Renewals != before.Renewals+1 || !slices.Equal(after.Secrets, before.Secrets) {
 		t.Errorf("it was %+v and is %+v", before, after)
+	}
+}
+
+// TestTheLaterOwnersOrdersStay has the former owner of a run write over what the later one
+// wants of a job, as when both write at the same moment.
+func TestTheLaterOwnersOrdersStay(t *testing.T) {
+	t.Parallel()
+	d := newDeciding(t)
+	s := d.spec(t, "a")
+	s.AbandonAfter = time.Minute
+	former, owner := &drivertest.Lease{Fence: 1}, &drivertest.Lease{Fence: 2}
+	h, err := d.Submit(t.Context(), former, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := d.attempts[h.Key.Folder()]
+	overwritten := a.control
+	overwritten.Stop = true
+	if err := d.Renew(t.Context(), executor.Renewal{Handle: h, Permit: owner}); err != nil { // at once, however short ago it was submitted
+		t.Fatal(err)
+	}
+	if c, err := a.folder.Control(); err != nil || c.RunFence != 2 || c.Renewals != 1 {
+		t.Errorf("after the adoption: %+v, %v", c, err)
+	}
+	if err := a.folder.WriteControl(overwritten); err != nil {
+		t.Fatal(err)
+	}
+	d.now = d.now.Add(time.Minute)
+	if err := d.Renew(t.Context(), executor.Renewal{Handle: h, Permit: owner}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := a.folder.Control(); err != nil || c.RunFence != 2 || c.Renewals != 2 || c.Stop {
+		t.Errorf("after the next renewal: %+v, %v", c, err)
+	}
+	other := d.next()
+	if _, err := other.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Stop(t.Context(), former, h, 0); err == nil {
+		t.Error("the former owner stops it")
 	}
 }

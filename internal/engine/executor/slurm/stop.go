@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
 const (
@@ -23,17 +22,16 @@ func (d *Driver) Stop(_ context.Context, p executor.Permit, h executor.Handle, g
 	if a == nil || a.phase.Final() {
 		return nil
 	}
-	if err := p.Check(); err != nil {
+	if err := a.allow(p); err != nil {
 		return err
 	}
 	if a.stopAt.IsZero() {
 		a.stopAt = d.config.Now()
 	}
-	err := a.changeControl(func(c *job.Control) {
-		if !c.Stop || grace < c.Grace {
-			c.Stop, c.Grace, a.stopSent = true, grace, time.Time{}
-		}
-	})
+	if c := &a.control; !c.Stop || grace < c.Grace {
+		c.Stop, c.Grace, a.stopSent = true, grace, time.Time{}
+	}
+	err := a.folder.WriteControl(a.control)
 	if i := slices.Index(d.waiting, a); i >= 0 && !a.folder.Claimed() && a.tries == 0 {
 		d.waiting = slices.Delete(d.waiting, i, i+1)
 		a.inQueue = false

@@ -37,6 +37,9 @@ type Control struct {
 	Stop     bool          `json:"stop,omitempty"`    // it is to end
 	Grace    time.Duration `json:"grace,omitempty"`   // between TERM and KILL
 	Secrets  []byte        `json:"secrets,omitempty"` // for State.Key
+	// RunFence is the fence of the run whose owner wants this. A job that has seen a higher
+	// one keeps to that. 0: a server of an earlier release wants it.
+	RunFence int64 `json:"runFence,omitempty"`
 }
 
 // State is what a job says of itself.

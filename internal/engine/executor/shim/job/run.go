@@ -90,6 +90,7 @@ type runner struct {
 	done    chan struct{} // closed when the command has ended
 	logged  func()        // brings the log to where others can read it
 	ended   bool          // by the cluster, as it said itself
+	control Control       // what the server wants
 	state   State
 	beat    time.Time
 }
@@ -142,7 +143,7 @@ func (r *runner) attribute(e *shim.Exit) {
 	if !r.ended {
 		return
 	}
-	c, _ := r.folder.Control()
+	c, _ := r.readControl()
 	e.Stopped, e.Preempted = c.Stop, !c.Stop
 }
 
@@ -191,11 +192,22 @@ func (r *runner) awaitServer() error {
 	return err
 }
 
+// readControl reads what the server wants. What a former owner of the run has written
+// after a later one does not count.
+func (r *runner) readControl() (Control, error) {
+	c, err := r.folder.Control()
+	if err == nil && (c.RunFence == 0 || c.RunFence >= r.control.RunFence) {
+		c.RunFence = max(c.RunFence, r.control.RunFence)
+		r.control = c
+	}
+	return r.control, err
+}
+
 // follow reads what the server wants until enough reports that this will do. Where it has
 // seen no renewal for as long as patience, nobody wants the job any more.
 func (r *runner) follow(patience time.Duration, enough func(Control) bool) (Control, error) {
 	for seen, since := int64(-1), time.Now(); ; {
-		c, err := r.folder.Control()
+		c, err := r.readControl()
 		if c.Renewals != seen {
 			seen, since = c.Renewals, time.Now()
 		}
@@ -259,7 +271,7 @@ func (r *runner) listen(a *shim.Alone) {
 			r.ended = true
 		case <-look.C:
 		}
-		c, err := r.folder.Control()
+		c, err := r.readControl()
 		switch {
 		case err == nil && c.Stop:
 			a.Stop(c.Grace)

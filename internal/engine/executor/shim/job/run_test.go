@@ -181,3 +181,28 @@ func TestWhoEndedACommandIsFoundOut(t *testing.T) {
 		t.Errorf("%+v", exit)
 	}
 }
+
+// TestAJobKeepsToTheLaterOwnerOfItsRun checks what a job takes for what the server wants,
+// from file to file.
+func TestAJobKeepsToTheLaterOwnerOfItsRun(t *testing.T) {
+	t.Parallel()
+	r := &runner{folder: Folder(t.TempDir())}
+	for _, tt := range []struct {
+		written  Control
+		renewals int64
+		stop     bool
+	}{
+		{Control{RunFence: 2, Renewals: 1}, 1, false},
+		{Control{RunFence: 1, Renewals: 2, Stop: true}, 1, false},
+		{Control{Renewals: 3}, 3, false}, // of an earlier release
+		{Control{RunFence: 1, Renewals: 4, Stop: true}, 3, false},
+		{Control{RunFence: 2, Renewals: 5, Stop: true}, 5, true},
+	} {
+		if err := r.folder.WriteControl(tt.written); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := r.readControl(); err != nil || c.Renewals != tt.renewals || c.Stop != tt.stop {
+			t.Errorf("of %+v it takes %+v, %v", tt.written, c, err)
+		}
+	}
+}
