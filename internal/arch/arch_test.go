@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"wire":     {},
 	"guards":   {},
 	"contract": {},
-	"httpapi":  {"domain", "rooms", "contract", "wire"},
+	"httpapi":  {"domain", "rooms", "contract", "wire", "guards"},
 	"client":   {"contract"},
 	"cli":      {"client", "contract"},
 	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web", "wire"},
