@@ -84,6 +84,7 @@ type settings struct {
 	StripeWebhookSecret string `help:"Secret of the Stripe webhook." group:"money"`
 	StripeAPIURL        string `name:"stripe-api-url" default:"https://api.stripe.com" help:"Stripe's API." group:"money"`
 	RunsPerMinute       int    `default:"30" help:"Runs one address may start a minute." group:"money"`
+	ChangesPerDay       int    `default:"50000" help:"Changes one account may make a day, of those that are in the audit log; starting runs, deleting and signing in do not count." group:"money"`
 }
 
 // databaseSettings say where things are kept; every command reads them.
@@ -132,7 +133,7 @@ func (s *settings) problems() error {
 			note(fmt.Errorf("--min-free-disk: %w", err))
 		}
 	}
-	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds, "--chat-per-day": s.ChatPerDay, "--chat-daily-quota": s.ChatDailyQuota} {
+	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--changes-per-day": s.ChangesPerDay, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds, "--chat-per-day": s.ChatPerDay, "--chat-daily-quota": s.ChatDailyQuota} {
 		if n < 1 {
 			note(fmt.Errorf("%s must be at least 1", name))
 		}

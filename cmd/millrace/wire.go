@@ -223,7 +223,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
-		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
+		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, ChangesPerDay: s.ChangesPerDay, SendsMail: s.SMTPURL != "",
 	})
 	h.handler = api.Handler()
 	if s.servesAttempts() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
@@ -67,7 +68,26 @@ func (e Entry) Sum() string {
 // on the way adds that.
 type Pending struct {
 	Entry
-	Written bool // the transaction that did it is committed
+	Allowance Allowance // of the actor, that this takes from
+	Written   bool      // the transaction that did it is committed
+}
+
+// Allowance is how many changes an account may make a day, as a bucket that holds a day's
+// changes and fills evenly: an account may make them all at once, and one more each time that
+// a day's share has passed. 0 is any number.
+type Allowance int
+
+const day = 24 * time.Hour
+
+// Share is the part of a day that a change takes.
+func (a Allowance) Share() time.Duration { return day / time.Duration(a) }
+
+// Latest is how far ahead the changes of an account may reach, for one more to be made now.
+func (a Allowance) Latest(now time.Time) time.Time { return now.Add(day - a.Share()) }
+
+// Exceeded is the refusal of a change of an account whose changes reach until a time.
+func (a Allowance) Exceeded(until, now time.Time) error {
+	return fault.Limited(until.Sub(a.Latest(now)), "you have made %d changes within a day, the most that an account may make; wait and try again", int(a))
 }
 
 type key struct{}

@@ -52,3 +52,18 @@ var actions = map[string]string{
 	"POST /auth/reset/{token}": "account.password_reset", "POST /reset/{token}": "account.password_reset",
 	"POST /auth/password": "account.password_changed", "POST /auth/second-factor": "account.second_factor_changed",
 }
+
+// uncounted are actions that count against no account's daily allowance of changes, and are
+// never refused for it. Nothing is ended or deleted more often than it was begun; sign-ins,
+// runs and what is reported of runs have limits of their own.
+var uncounted = map[string]bool{
+	"invitation.revoked": true, "member.left": true, "member.removed": true, "share_link.revoked": true,
+	"result_link.revoked": true, "team.erased": true, "workflow.deleted": true, "webhook.deleted": true,
+	"schedule.deleted": true, "trigger.deleted": true, "secret.deleted": true, "connection.deleted": true,
+	"service_account.deleted": true, "run.cancelled": true, "run.deleted": true, "run.files_deleted": true,
+	"file.uploaded": true, "file.deleted": true, "token.revoked": true, "session.ended": true,
+	"session.revoked": true, "app.revoked": true, "app.signed_out": true,
+
+	"session.started": true, "account.verification": true, "account.password_reset": true, "account.password_changed": true,
+	"account.second_factor_changed": true, "run.started": true, "sweep.started": true, "run.reported": true,
+}

@@ -93,6 +93,7 @@ type Options struct {
 	CollabURL      string   // where the editor's socket is; empty: on each of them
 	TrustedProxies []netip.Prefix
 	RunsPerMinute  int
+	ChangesPerDay  int           // of an account; 0: any number
 	VisitorKey     []byte        // signs the cookies of visitors
 	AnalysisWait   time.Duration // how long a plain request waits for an analysis
 	Scratch        string        // the folder of PDFs on their way; empty is the system's
@@ -111,7 +112,7 @@ func New(o Options) *API {
 	server := kernel.New(kernel.Options{
 		Away: o.Away, Log: o.Log, Identity: o.Identity, Guests: o.Sharing, Cookie: o.Cookie, Limiter: o.Limiter, Answers: o.Answers, Memory: o.Memory,
 		Operators: o.Operator, Failed: o.Failed, Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
-		Actions: actions,
+		Actions: actions, ChangesPerDay: audit.Allowance(o.ChangesPerDay), Uncounted: uncounted,
 	})
 	if o.Files != nil && o.Runs != nil {
 		o.Files.SignArchives(archivesOf(o.Runs))

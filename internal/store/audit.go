@@ -58,9 +58,37 @@ func withAudit(ctx context.Context, fn func(*DB) error) (do func(*DB) error, com
 		if e.Target == before.Target {
 			e.TargetName = before.TargetName
 		}
+		if err := tx.takeChange(ctx, e, p.Allowance); err != nil {
+			return err
+		}
 		return tx.appendAudit(ctx, e)
 	}
 	return do, func() { p.Written = true }
+}
+
+// takeChange counts a change against the daily allowance of the account that makes it, and
+// refuses it where the allowance is used up. It is the last before the entry is written, so
+// that only changes that are made count, and changes of one account wait for each other no
+// longer than changes in one team do.
+func (db *DB) takeChange(ctx context.Context, e audit.Entry, a audit.Allowance) error {
+	if a == 0 || e.Actor.Type != "user" {
+		return nil
+	}
+	n, err := db.changed(ctx, `
+		UPDATE users SET changes_until = CASE WHEN changes_until > $1 THEN changes_until ELSE $1 END + $2 WHERE id = $3 AND changes_until <= $4`,
+		micros(e.At), a.Share().Microseconds(), e.Actor.ID, micros(a.Latest(e.At)))
+	if err != nil || n == 1 {
+		return err
+	}
+	var until int64
+	err = db.q.QueryRowContext(ctx, `SELECT changes_until FROM users WHERE id = $1`, e.Actor.ID).Scan(&until)
+	if errors.Is(err, sql.ErrNoRows) { // the account is deleted
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.Exceeded(fromMicros(until), e.At)
 }
 
 // appendAudit adds an entry to the end of its chain. Whoever else does something in

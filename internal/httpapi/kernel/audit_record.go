@@ -21,6 +21,9 @@ func (x *Exchange) putOnRecord() {
 		entry.Actor = audit.Actor{Type: "guest", ID: x.Caller.Guest.ID, Name: x.Caller.Name}
 	case x.SignedIn():
 		entry.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
+		if !x.server.Uncounted[action] {
+			entry.Allowance = x.server.ChangesPerDay
+		}
 	}
 	if x.Route.Who == Operator { // in the log of the team that it concerns, which the store knows
 		entry.Actor.Type, entry.Chain = "operator", ""

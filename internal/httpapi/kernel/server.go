@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -61,6 +62,10 @@ type Options struct {
 	Now   func() time.Time
 	// Actions are what routes do, by their pattern, in the words of the audit log.
 	Actions map[string]string
+	// ChangesPerDay is how many changes that are put on record an account may make, but for
+	// the actions that are Uncounted.
+	ChangesPerDay audit.Allowance
+	Uncounted     map[string]bool
 
 	PublicURLs     []string // the origins we are served on, base first
 	TrustedProxies []netip.Prefix

@@ -1,0 +1,1 @@
+UPDATE users SET changes_until = 1;
