@@ -26,7 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
-	"github.com/millrace/millrace/internal/clock"
+	"github.com/millrace/millrace/internal/clock/uptime"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/bounds"
@@ -307,7 +307,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		watched := watched.For(tasks.Of(x.Name))
 		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-			Queue: watched, Leases: watched, Clock: clock.Uptime, Time: h.db.Clock(), Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: stored, Verifier: h.verifier, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
+			Queue: watched, Leases: watched, Clock: uptime.Read, Time: h.db.Clock(), Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: stored, Verifier: h.verifier, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Programs: s.Programs(x.Kind), Pipelines: h.db, Catalog: c,
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: h.db.Now},
 			Addresses:     h.db, RemoteInputs: s.remoteInputs(h.db), InputCache: inputs,
 			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,

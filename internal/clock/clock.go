@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/clock/uptime"
 )
 
 const (
@@ -45,7 +47,7 @@ type Clock struct {
 
 // New returns a clock that goes by source, which is asked at once.
 func New(ctx context.Context, source func(context.Context) (time.Time, error)) (*Clock, error) {
-	c := &Clock{source: source, uptime: Uptime}
+	c := &Clock{source: source, uptime: uptime.Read}
 	return c, c.Sync(ctx)
 }
 

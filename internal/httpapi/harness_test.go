@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
-	"github.com/millrace/millrace/internal/clock"
+	"github.com/millrace/millrace/internal/clock/uptime"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/access"
@@ -218,7 +218,7 @@ func engineOf(t *testing.T, h *harness) *engine.Engine {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Leases: h.db, Clock: clock.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Verifier: h.verifier, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Queue: h.db, Leases: h.db, Clock: uptime.Read, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Verifier: h.verifier, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
 		Addresses: h.db, RemoteInputs: remote.NewInputs(remote.New(true), h.db, true), InputCache: 1 << 30,

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/clock/uptime"
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 	"github.com/millrace/millrace/internal/waittest"
 )
@@ -194,7 +195,7 @@ func TestTimeoutDoesNotCountStandstills(t *testing.T) {
 	} {
 		task := newTask(Launch{Folder: t.TempDir(), Timeout: 30 * time.Minute}, newShim(nil))
 		task.meter = newMeter(task.folder, task.launch)
-		task.exit.Start = time.Now().Add(-time.Hour)
+		task.exit.Start, task.began = time.Now().Add(-time.Hour), uptime.Read()-time.Hour
 		task.meter.still.freeze(task.exit.Start)
 		if !tt.frozen {
 			task.meter.still.thaw(task.exit.Start.Add(tt.stood))

@@ -57,10 +57,8 @@ func TestLogOfAFloodKeepsItsBeginningAndItsEnd(t *testing.T) {
 
 func TestAnAbsenceIsCountedFromTheLookBefore(t *testing.T) {
 	t.Parallel()
-	start := time.Now()
-	p := newServerPresence(10 * time.Second)
-	p.looked, p.since = start, start
-	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	at := func(s int) time.Duration { return time.Duration(s) * time.Second }
+	p := newServerPresence(10*time.Second, at(0))
 	if p.stayedAway(at(9), 0) {
 		t.Error("away too early")
 	}
@@ -69,6 +67,28 @@ func TestAnAbsenceIsCountedFromTheLookBefore(t *testing.T) {
 	}
 	if p.stayedAway(at(18), 1) || !p.stayedAway(at(19), 1) {
 		t.Error("not away at 19")
+	}
+}
+
+// TestAbsenceCountsSuspendedTime wakes a shim up after the server's time has run out. A
+// server that was suspended with it has a moment to come back, and no more.
+func TestAbsenceCountsSuspendedTime(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Duration { return time.Duration(s) * time.Second }
+	for _, comes := range []bool{false, true} {
+		p := newServerPresence(time.Minute, at(0))
+		renewals := int64(0)
+		for _, s := range []int{1, 1000, 1005, 1010, 1015, 1019} {
+			if comes && s > 1010 {
+				renewals = 1
+			}
+			if p.stayedAway(at(s), renewals) {
+				t.Errorf("away at %d", s)
+			}
+		}
+		if away := p.stayedAway(at(1020), renewals); away == comes {
+			t.Errorf("away at 1020: %t, though a server came: %t", away, comes)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/clock/uptime"
 	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
@@ -23,6 +24,7 @@ type task struct {
 	exit    Exit
 	meter   *meter
 	freezer freezer
+	began   time.Duration // as uptime.Read returns it
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
@@ -39,7 +41,7 @@ func newTask(l Launch, s *shim) *task {
 	l.Secrets = nil
 	return &task{
 		shim: s, folder: f, launch: l, secrets: secrets, log: newLog(f, l.Log, secrets),
-		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()},
+		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()}, began: uptime.Read(),
 	}
 }
 
@@ -125,9 +127,9 @@ func (t *task) collecting() error {
 }
 
 // overtime reports whether an attempt has taken longer than it may. The time in which
-// its command stood still does not count.
+// its command stood still does not count, of which that of a suspended machine is a part.
 func (t *task) overtime(now time.Time) bool {
-	return t.launch.Timeout > 0 && now.Sub(t.exit.Start)-t.meter.still.length(now) >= t.launch.Timeout
+	return t.launch.Timeout > 0 && uptime.Read()-t.began-t.meter.still.length(now) >= t.launch.Timeout
 }
 
 var errStopped = errors.New("it was stopped")
@@ -192,7 +194,7 @@ func (t *task) begin(joined bool) (*command, error) {
 // watch returns when the command itself has ended, for whatever reason.
 func (t *task) watch(c *command) {
 	defer t.meter.still.watch()()
-	presence := newServerPresence(t.launch.AbandonAfter - t.launch.Grace)
+	presence := newServerPresence(t.launch.AbandonAfter-t.launch.Grace, uptime.Read())
 	t.shim.watch(t)
 	defer t.shim.unwatch(t)
 	next := time.Now().Add(tick)
@@ -254,7 +256,7 @@ func (t *task) look(c *command, now time.Time, p *serverPresence) {
 	if t.overtime(now) {
 		t.end(c, &t.exit.TimedOut, t.launch.Grace)
 	}
-	if t.launch.AbandonAfter > 0 && p.stayedAway(now, t.renewals.Load()) {
+	if t.launch.AbandonAfter > 0 && p.stayedAway(uptime.Read(), t.renewals.Load()) {
 		t.end(c, &t.exit.Abandoned, t.launch.Grace)
 	}
 	usage, overMemory := t.meter.look(now)
@@ -311,25 +313,35 @@ func (t *task) notStarted(c *command) {
 	}
 }
 
-// serverPresence notices when the server stays away.
+// serverPresence notices when the server stays away. Its times are those of uptime.Read.
 type serverPresence struct {
 	limit  time.Duration
-	seen   int64     // renewals
-	looked time.Time // when the shim looked before
-	since  time.Time // a time at which the server was certainly there no more than a look ago
+	seen   int64         // renewals
+	looked time.Duration // when the shim looked before
+	since  time.Duration // a time at which the server was certainly there no more than a look ago
 }
 
-func newServerPresence(patient time.Duration) *serverPresence {
-	now := time.Now()
-	return &serverPresence{limit: patient, looked: now, since: now}
+// A shim that has not looked for awakeAfter stood still, maybe with its whole machine. It
+// gives a server that stood still with it, or has renewed the attempt meanwhile, as long as
+// hearAfter to say so.
+const (
+	awakeAfter = 10 * time.Second
+	hearAfter  = 20 * time.Second
+)
+
+func newServerPresence(limit, now time.Duration) *serverPresence {
+	return &serverPresence{limit: limit, looked: now, since: now}
 }
 
 // stayedAway counts from the look before a renewal was noticed: rather a little too
 // early than a moment beside a second copy of the command.
-func (p *serverPresence) stayedAway(now time.Time, renewals int64) bool {
+func (p *serverPresence) stayedAway(now time.Duration, renewals int64) bool {
 	if renewals != p.seen {
 		p.seen, p.since = renewals, p.looked
 	}
+	if now-p.looked >= awakeAfter {
+		p.since = max(p.since, min(now, now-p.limit+hearAfter))
+	}
 	p.looked = now
-	return now.Sub(p.since) >= p.limit
+	return now-p.since >= p.limit
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/clock/uptime"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
@@ -206,20 +207,20 @@ func (r *runner) readControl() (Control, error) {
 // follow reads what the server wants until enough reports that this will do. Where it has
 // seen no renewal for as long as patience, nobody wants the job any more.
 func (r *runner) follow(patience time.Duration, enough func(Control) bool) (Control, error) {
-	for seen, since := int64(-1), time.Now(); ; {
+	for seen, since := int64(-1), uptime.Read(); ; {
 		c, err := r.readControl()
 		if c.Renewals != seen {
-			seen, since = c.Renewals, time.Now()
+			seen, since = c.Renewals, uptime.Read()
 		}
 		switch {
 		case err != nil:
 			return c, err
 		case c.Stop:
 			return c, errStopped
+		case !c.Until.IsZero() && uptime.Read()-since >= patience: // maybe the machine was suspended
+			return c, errLate
 		case enough(c):
 			return c, nil
-		case !c.Until.IsZero() && time.Since(since) >= patience:
-			return c, errLate
 		}
 		select {
 		case s := <-r.signals:
