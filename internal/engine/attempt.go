@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 // applySnapshot applies the status of our attempts.
-func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
+func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 	for _, s := range now.list {
 		if t := r.live[s.Key]; t != nil && !t.ended && (s.Fence == "" || s.Fence == t.row.Fence) {
 			r.clock.Start(s)
@@ -34,12 +33,12 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 		}
 	}
 	r.clock.Observe(now.at, now.list)
-	if len(r.unstored) > 0 {
-		r.clock.Wait(r.outputs.idleSince(), now.at)
+	if since := r.waitsSince(); !since.IsZero() {
+		r.clock.Wait(since, now.at)
 	}
 	for key, t := range r.live {
 		s, ok := byKey[key]
-		if t.ended || !ok {
+		if t.ended || t.starting || !ok {
 			continue
 		}
 		t.missingSince, t.queued = time.Time{}, s.Phase == executor.Pending && now.at.Sub(t.submittedAt) >= queuedAfter
@@ -49,28 +48,46 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 		if t.waitsFor = s.Detail; placement.Note(&t.row, s) {
 			r.step.Attempts = append(r.step.Attempts, t.row)
 		}
-		if err := errors.Join(r.readLog(ctx, t, s.Phase.Final()), r.followPipeline(ctx, t, s.Phase.Final())); err != nil {
-			return err
+		if s.Phase.Final() && t.finalAt.IsZero() {
+			t.finalAt = now.at
 		}
-		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
-			if err := r.storeOutputs(ctx, t, s.Exit); err != nil {
-				return err
-			}
-			continue
-		}
-		if s.Phase.Final() {
-			r.attemptEnded(ctx, t, s)
-		}
+		r.lookAt(t, s)
 	}
 	r.showQueued()
-	r.sampleUsage(ctx)
+	r.reportUsage()
+}
+
+// waitsSince is since when nothing has moved in what is done with attempts that have
+// ended; zero while there are none.
+func (r *runner) waitsSince() (since time.Time) {
+	if len(r.unstored) > 0 {
+		since = r.outputs.idleSince()
+	}
+	for _, t := range r.live {
+		if !t.ended && t.finalAt.After(since) {
+			since = t.finalAt
+		}
+	}
+	return since
+}
+
+// attemptOver ends an attempt of which all is read, or has its outputs stored first.
+func (r *runner) attemptOver(ctx context.Context, t *attempt, s executor.Status) error {
+	switch {
+	case r.stopping:
+		r.closeCancelled(t)
+	case s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0:
+		return r.storeOutputs(ctx, t, s.Exit)
+	default:
+		r.attemptEnded(ctx, t, s)
+	}
 	return nil
 }
 
 // forgotten reports whether an attempt that a snapshot leaves out is gone: not
 // if the snapshot is older, nor before its driver would have forgotten it.
 func (r *runner) forgotten(ctx context.Context, t *attempt, at time.Time) bool {
-	if !at.After(t.submittedAt) {
+	if t.starting || !at.After(t.submittedAt) {
 		return false
 	}
 	if t.missingSince.IsZero() {
@@ -122,14 +139,14 @@ func (r *runner) attemptEnded(ctx context.Context, t *attempt, s executor.Status
 	case s.Reason == executor.ExitedZero:
 		r.succeed(t, nil)
 	case s.Reason == executor.NeverStarted:
-		r.undoStart(ctx, t, s)
+		r.undoStart(t, s)
 		return
 	case s.Reason == executor.NoSpace:
 		r.attemptWithoutSpace(ctx, t)
 	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted, s.Reason == executor.Cancelled:
-		r.attemptLost(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: strings.TrimSuffix(fmt.Sprintf("%s was lost %d times: %s", t.node.Title(), maxLost, s.Detail), ": ")}, "was lost with its machine")
+		r.attemptLost(t, failures.Failure{Code: lifecycle.WorkerLost, Message: strings.TrimSuffix(fmt.Sprintf("%s was lost %d times: %s", t.node.Title(), maxLost, s.Detail), ": ")}, "was lost with its machine")
 	default:
-		r.failAttempt(ctx, t, r.explainFailure(ctx, t, s))
+		r.failAttempt(t, r.explainFailure(t, s))
 	}
 	r.endedHandles = append(r.endedHandles, r.handle(t))
 }
@@ -154,11 +171,11 @@ const maxLost = 3
 
 // attemptLost runs again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
-func (r *runner) attemptLost(ctx context.Context, t *attempt, again failures.Failure, how string) {
+func (r *runner) attemptLost(t *attempt, again failures.Failure, how string) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		r.failAttempt(ctx, t, again)
+		r.failAttempt(t, again)
 		return
 	}
 	r.requeueLost(t, how)
@@ -183,13 +200,13 @@ func (r *runner) attemptWithoutSpace(ctx context.Context, t *attempt) {
 		r.requeueLost(t, how)
 		return
 	}
-	r.attemptLost(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf("%s failed %d times because the disk of the machine was full", t.node.Title(), t.shard.lost+1)}, how)
+	r.attemptLost(t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf("%s failed %d times because the disk of the machine was full", t.node.Title(), t.shard.lost+1)}, how)
 }
 
-func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Status) failures.Failure {
+func (r *runner) explainFailure(t *attempt, s executor.Status) failures.Failure {
 	return failures.Explain(failures.Attempt{
 		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk,
-		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return r.logTail(ctx, t) },
+		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return t.tail },
 	})
 }
 
@@ -197,7 +214,7 @@ func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Stat
 const logTailBytes = 4 << 10
 
 // failAttempt tries a shard again, or gives it up.
-func (r *runner) failAttempt(ctx context.Context, t *attempt, f failures.Failure) {
+func (r *runner) failAttempt(t *attempt, f failures.Failure) {
 	s := t.shard
 	t.row.Message = f.Message
 	counted := s.attempt - s.untried
@@ -206,7 +223,7 @@ func (r *runner) failAttempt(ctx context.Context, t *attempt, f failures.Failure
 		return
 	}
 	e := r.event(t, lifecycle.NodeFailedEvent, f.Message)
-	e.Data = r.failureData(ctx, t, f)
+	e.Data = failureData(t, f)
 	r.addEvent(e)
 	r.closeAttempt(t, runs.AttemptFailed, string(f.Code))
 	if t.node.failure.Code == "" {
@@ -230,10 +247,10 @@ func (r *runner) retryLater(t *attempt, f failures.Failure, wait time.Duration) 
 
 // failureData is what a person needs to see first: the status and the last of
 // the log.
-func (r *runner) failureData(ctx context.Context, t *attempt, f failures.Failure) []byte {
+func failureData(t *attempt, f failures.Failure) []byte {
 	data := map[string]any{"errorCode": f.Code, "exitCode": t.node.row.ExitCode}
-	if text := r.logTail(ctx, t); text != "" {
-		data["log"] = text
+	if t.tail != "" {
+		data["log"] = t.tail
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -282,78 +299,4 @@ func (r *runner) shardDone(t *attempt, ok bool) {
 		kind, message = lifecycle.NodeCached, n.Name+" was reused from an earlier run"
 	}
 	r.addEvent(r.event(t, kind, message))
-}
-
-// stopAll stops every attempt that we started and have not stopped yet.
-func (r *runner) stopAll(ctx context.Context) {
-	for _, t := range r.live {
-		if t.stopped || t.ended {
-			continue
-		}
-		err := r.e.Driver.Stop(ctx, r.lease, r.handle(t), stopGrace)
-		r.e.logError(ctx, "cannot stop an attempt", err)
-		t.stopped = err == nil
-	}
-}
-
-// stopAndWait stops everything and waits until it has ended, but not for ever. Outputs
-// that are not stored by then are given up.
-func (r *runner) stopAndWait(ctx context.Context) error {
-	r.stopAll(ctx)
-	again := time.NewTicker(stopAgain)
-	defer again.Stop()
-	forced := time.NewTimer(stopTimeout)
-	defer forced.Stop()
-	for len(r.live) > len(r.unstored) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-forced.C:
-			clear(r.live)
-			clear(r.unstored)
-		case <-again.C:
-			r.stopAll(ctx)
-		case now := <-r.snapshots:
-			r.noteStopped(ctx, now)
-		case s := <-r.outputs.done:
-			if err := r.outputsStored(ctx, s); err != nil {
-				r.e.logError(ctx, "cannot store outputs of a run that is to end", err)
-				r.closeCancelled(ctx, s.attempt)
-			}
-		}
-	}
-	r.outputs.cancel()
-	for t := range r.unstored {
-		r.closeCancelled(ctx, t)
-	}
-	for len(r.open) > 0 {
-		r.setState(r.open[0], lifecycle.NodeCancelled)
-	}
-	return r.flush(ctx)
-}
-
-func (r *runner) noteStopped(ctx context.Context, now snapshot) {
-	r.clock.Observe(now.at, now.list)
-	over := map[executor.Key]bool{}
-	for key, t := range r.live {
-		over[key] = !t.ended && now.at.After(t.submittedAt) // one that is not listed is gone
-	}
-	for _, s := range now.list {
-		if !s.Phase.Final() {
-			delete(over, s.Key)
-		}
-	}
-	for key, gone := range over {
-		if gone {
-			r.closeCancelled(ctx, r.live[key])
-		}
-	}
-}
-
-// closeCancelled ends an attempt in the journal that nobody wants any more.
-func (r *runner) closeCancelled(ctx context.Context, t *attempt) {
-	delete(r.unstored, t)
-	r.e.logError(ctx, "cannot keep a log", errors.Join(r.readLog(ctx, t, true), r.followPipeline(ctx, t, true)))
-	r.closeAttempt(t, runs.AttemptCancelled, "")
-	r.endedHandles = append(r.endedHandles, r.handle(t))
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/launcher"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/pool"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/runinputs"
@@ -163,6 +164,7 @@ type Engine struct {
 	preparer *prepare.Preparer // of queued runs
 	inputs   *runinputs.Worker
 	software func(ids.Team) runimages.Store
+	pool     *pool.Pool // does what is slow for runs
 
 	began    time.Time        // when it first looked for runs
 	tookOver bool             // what earlier workers on this machine had
@@ -193,7 +195,7 @@ func New(o Options) *Engine {
 		o.Bytes = folder.New(o.Dir, o.Driver)
 	}
 	e := &Engine{
-		Options: o, wake: background.NewSignal(o.Clock, claimEvery), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
+		Options: o, wake: background.NewSignal(o.Clock, claimEvery), pool: pool.New(sharedWork), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 	e.software = runimages.For(o.Images, o.Environments)

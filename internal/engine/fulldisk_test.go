@@ -290,15 +290,16 @@ func TestCancelStopsTasksWithoutTheDatabase(t *testing.T) {
 		s.around = func(d *dummy.Driver) executor.Driver { driver = d; return d }
 		s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=1h"},{"id":"b","command":"# dummy: sleep=1h"}]}`, `{}`)
-		s.await(id, func(runs.Run) bool {
-			return strings.Contains(s.story(id), "node.started:a") && strings.Contains(s.story(id), "node.started:b")
-		})
+		phases := func(final bool) bool {
+			all, err := driver.Snapshot(t.Context())
+			return err == nil && len(all) == 2 && all[0].Phase.Final() == final && all[1].Phase.Final() == final
+		}
+		if !waittest.Until(func() bool { return phases(false) }) {
+			t.Fatal("its tasks do not start")
+		}
 		journal.full.Store(true)
 		s.stopRun(id)
-		if !waittest.Until(func() bool {
-			all, err := driver.Snapshot(t.Context())
-			return err == nil && len(all) == 2 && all[0].Phase.Final() && all[1].Phase.Final()
-		}) {
+		if !waittest.Until(func() bool { return phases(true) }) {
 			t.Fatal("its tasks go on")
 		}
 		journal.full.Store(false)

@@ -32,34 +32,39 @@ type attempt struct {
 	node         *node
 	shard        *shard
 	row          runs.Attempt
-	handle       executor.Handle
-	submittedAt  time.Time // when it was submitted
-	logged       int64     // bytes of its log that are in the journal
-	kept         int64     // those of them that are not missing
-	inline       int64     // those at the end of them that are not in an object
 	vcpu         float64
 	ramGB        float64
 	gpu          int
+	starting     bool      // it is being staged or submitted
+	submittedAt  time.Time // when it was submitted
 	stopped      bool
-	ended        bool        // uses no CPU or memory any more
-	queued       bool        // waits for a place on the executor
-	waitsFor     string      // what for, in the executor's words
-	missingSince time.Time   // when snapshots began to leave it out; zero while they do not
-	lastUsage    usageSample // the last sample
-	cpuPercent   float64     // percent of one core, between the last two
-	progress     float64     // the part of its work that it reports as done
-	pipeline     *launched.Follower
-	startErr     error // why it cannot start
+	ended        bool      // uses no CPU or memory any more
+	queued       bool      // waits for a place on the executor
+	waitsFor     string    // what for, in the executor's words
+	missingSince time.Time // when snapshots began to leave it out; zero while they do not
+	finalAt      time.Time // when it was first seen to have ended
+	startErr     error     // why it cannot start
+
+	looking    bool
+	lookedAt   time.Time
+	sampledAt  time.Time
+	next       *executor.Status // what came while it was being looked at
+	log        logged
+	tail       string          // the last of the log, once it has failed
+	usage      *executor.Usage // the last sample
+	cpuPercent float64         // percent of one core, between the last two
+	progress   float64         // the part of its work that it reports as done
+	done       float64         // of that work, in its own measure
+	total      float64
+	pipeline   *launched.Follower
 
 	files   map[string]files.File // that come into it, by key
 	secrets map[string]runs.Secret
 }
 
-// handle finds an attempt also where it was not submitted by this worker.
+// handle finds an attempt, whichever worker has submitted it.
 func (r *runner) handle(t *attempt) executor.Handle {
-	h := t.handle
-	h.Key, h.Fence = r.key(t), t.row.Fence
-	return h
+	return executor.Handle{Key: r.key(t), Fence: t.row.Fence}
 }
 
 // addOpen adds a node to the open ones.

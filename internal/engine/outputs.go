@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,14 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/files"
-	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Outputs are stored beside the loop of a run, which goes on meanwhile.
 const (
-	// parallelStores is how many attempts of a run have their outputs stored at a time.
-	parallelStores = 4
 	// maxUnstored is how many attempts of a run may have outputs that are not stored
 	// before the run starts no more: they take up space on the executor.
 	maxUnstored = 16
@@ -38,60 +33,28 @@ type amount struct {
 	bytes int64
 }
 
-// outputStore stores outputs of attempts in goroutines and hands the results to the loop
-// of their run.
-type outputStore struct {
+// outputProgress is an object store that notes when there last was something to store, or
+// bytes were taken.
+type outputProgress struct {
 	Objects
-	ctx     context.Context
-	cancel  context.CancelFunc
-	now     func() time.Time
-	slots   chan struct{}
-	done    chan storedOutputs
-	working sync.WaitGroup
+	now  func() time.Time
+	last atomic.Int64
+}
 
-	progress atomic.Int64 // when there last was something to store, or bytes were taken
+func (p *outputProgress) note() { p.last.Store(p.now().UnixNano()) }
+
+// idleSince is when there last was progress.
+func (p *outputProgress) idleSince() time.Time { return time.Unix(0, p.last.Load()) }
+
+// Put notes when bytes are taken.
+func (p *outputProgress) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
+	return p.Objects.Put(ctx, key, contentType, progressReader{r, p.note}, size)
 }
 
 // storedOutputs is what became of the outputs of an attempt.
 type storedOutputs struct {
-	attempt *attempt
-	exit    *executor.Exit
 	kept    []runs.Output
 	changed string // the path of an output that is not what it was when the command ended
-	err     error  // of the platform
-}
-
-func newOutputStore(ctx context.Context, o Objects, now func() time.Time) *outputStore {
-	ctx, cancel := context.WithCancel(ctx)
-	return &outputStore{Objects: o, ctx: ctx, cancel: cancel, now: now, slots: make(chan struct{}, parallelStores), done: make(chan storedOutputs)}
-}
-
-// add stores outputs by a function when it is their turn.
-func (s *outputStore) add(store func(context.Context) storedOutputs) {
-	s.progressed()
-	s.working.Go(func() {
-		select {
-		case s.slots <- struct{}{}:
-		case <-s.ctx.Done():
-			return
-		}
-		result := store(s.ctx)
-		<-s.slots
-		select {
-		case s.done <- result:
-		case <-s.ctx.Done():
-		}
-	})
-}
-
-func (s *outputStore) progressed() { s.progress.Store(s.now().UnixNano()) }
-
-// idleSince is when it last made progress.
-func (s *outputStore) idleSince() time.Time { return time.Unix(0, s.progress.Load()) }
-
-// Put notes when bytes are taken.
-func (s *outputStore) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
-	return s.Objects.Put(ctx, key, contentType, progressReader{r, s.progressed}, size)
 }
 
 // progressReader calls a function whenever it is read.
@@ -103,12 +66,6 @@ type progressReader struct {
 func (r progressReader) Read(p []byte) (int, error) {
 	r.read()
 	return r.Reader.Read(p)
-}
-
-// Close gives up what is not stored yet.
-func (s *outputStore) Close() {
-	s.cancel()
-	s.working.Wait()
 }
 
 // storeOutputs has the outputs of an attempt stored that has succeeded. The attempt ends
@@ -124,28 +81,26 @@ func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Ex
 	case err != nil:
 		return err
 	case size > left:
-		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
+		r.refuseOutputs(t, exit, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
 			"%s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.Title(), produced.SizeText(size), produced.SizeText(max(0, left)))})
 		return nil
 	case len(exit.Outputs) > r.outputsLeft():
-		r.refuseOutputs(ctx, t, exit, failures.Failure{Code: lifecycle.OutputMissing, Message: fmt.Sprintf(
+		r.refuseOutputs(t, exit, failures.Failure{Code: lifecycle.OutputMissing, Message: fmt.Sprintf(
 			"%s: its outputs can't be stored: the run would have more than %d: put several into one, such as a folder or an archive", t.node.Title(), r.e.MaxOutputs)})
 		return nil
 	}
 	r.unstored[t] = amount{len(exit.Outputs), size}
-	handle, key, into := r.handle(t), r.outputKeys(t), r.outputs
-	into.add(func(ctx context.Context) storedOutputs {
-		result := storedOutputs{attempt: t, exit: exit}
-		result.err = panics.Catch(func() error { return r.store(ctx, into, handle, key, &result) })
-		return result
-	})
+	r.outputs.note()
+	task, key, into, stored := r.handle(t), r.outputKeys(t), r.outputs, &storedOutputs{}
+	r.beside.do(r.beside.ctx, r.stores, func(ctx context.Context) error { return stored.store(ctx, r.e.Bytes, into, task, exit, key) },
+		func(ctx context.Context, err error) error { return r.outputsStored(ctx, t, exit, stored, err) })
 	return nil
 }
 
 // refuseOutputs ends an attempt whose outputs cannot be kept.
-func (r *runner) refuseOutputs(ctx context.Context, t *attempt, exit *executor.Exit, why failures.Failure) {
+func (r *runner) refuseOutputs(t *attempt, exit *executor.Exit, why failures.Failure) {
 	r.recordExit(t, exit)
-	r.failAttempt(ctx, t, why)
+	r.failAttempt(t, why)
 	r.endedHandles = append(r.endedHandles, r.handle(t))
 }
 
@@ -173,39 +128,37 @@ func (r *runner) outputsLeft() int {
 
 // store stores the outputs of an attempt, one after the other. The bytes are safe before
 // the journal says so, and hashed again on the way: what the shim saw is what is kept.
-// Nothing of the run's state may be used here.
-func (r *runner) store(ctx context.Context, into *outputStore, h executor.Handle, key func(i int, port, name string) string, result *storedOutputs) error {
-	for i, o := range result.exit.Outputs {
+func (s *storedOutputs) store(ctx context.Context, from executor.Files, into produced.Keeper, task executor.Handle, exit *executor.Exit, key func(i int, port, name string) string) error {
+	for i, o := range exit.Outputs {
 		out, err := produced.Store(ctx, into, o,
 			func(port, name string) string { return key(i, port, name) },
-			func() (io.ReadCloser, error) { return r.e.Bytes.Collect(ctx, h, o) })
+			func() (io.ReadCloser, error) { return from.Collect(ctx, task, o) })
 		if fault.Is(err, fault.KindInvalid) {
-			result.changed = o.Path
+			s.changed = o.Path
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		out.Node, out.Shard = h.Key.Node, h.Key.Shard
-		result.kept = append(result.kept, out)
+		out.Node, out.Shard = task.Key.Node, task.Key.Shard
+		s.kept = append(s.kept, out)
 	}
 	return nil
 }
 
 // outputsStored ends an attempt whose outputs are stored, or cannot be kept.
-func (r *runner) outputsStored(ctx context.Context, s storedOutputs) error {
-	full := runinputs.CodeOf(s.err) == lifecycle.DiskFull
-	if s.err != nil && !full {
-		return s.err
+func (r *runner) outputsStored(ctx context.Context, t *attempt, exit *executor.Exit, s *storedOutputs, err error) error {
+	full := runinputs.CodeOf(err) == lifecycle.DiskFull
+	if err != nil && !full || r.live[r.key(t)] != t {
+		return err
 	}
-	t := s.attempt
 	delete(r.unstored, t)
-	r.recordExit(t, s.exit)
+	r.recordExit(t, exit)
 	switch {
 	case full: // what the attempt made goes: kept, it would be in the way of its own copy each time
 		r.attemptWithoutSpace(ctx, t)
 	case s.changed != "":
-		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("%s: %s changed while it was collected", t.node.Title(), s.changed)})
+		r.failAttempt(t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("%s: %s changed while it was collected", t.node.Title(), s.changed)})
 	default:
 		r.succeed(t, s.kept)
 	}

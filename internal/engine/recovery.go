@@ -32,7 +32,7 @@ const (
 // after a pause the run continues from the journal, as another worker would.
 // Its tasks go on meanwhile.
 func (r *runner) execute(ctx context.Context, resumed bool) {
-	defer r.releases.Wait()
+	defer func() { <-r.releases.Idle() }()
 	pause, since := r.e.RetryPause, r.e.Now()
 	for {
 		err := panics.Catch(func() error { return r.runUntilError(ctx, resumed) })
@@ -53,6 +53,8 @@ func (r *runner) execute(ctx context.Context, resumed bool) {
 		case <-ctx.Done():
 			r.handleExit(ctx, ctx.Err())
 			return
+		case <-r.cancelRequested:
+			r.cancelling = true
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, maxPauseFactor*r.e.RetryPause)
@@ -74,9 +76,9 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) error {
 		r.images = runimages.Open(ctx, r.e.software(r.run.Team))
 	}
 	r.inputFiles = r.e.inputs.Of(ctx, r.run)
-	r.outputs = newOutputStore(ctx, r.e.Objects, r.e.Now)
+	r.beside, r.outputs = newBeside(ctx), &outputProgress{Objects: r.e.Objects, now: r.e.Now}
 	defer func() {
-		r.outputs.Close()
+		r.endBeside(ctx)
 		r.images.Close() // nothing more is cached
 		r.source.Close()
 		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputFiles.Close())
@@ -107,6 +109,21 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) error {
 			return err
 		}
 	}
+}
+
+// endBeside gives up what goes on beside the loop. Starts are waited for: whoever goes on
+// with the run has to know what has started. A cancel does not wait for that.
+func (r *runner) endBeside(ctx context.Context) {
+	r.beside.stop()
+	if !r.stopping && !r.cancelling {
+		select {
+		case <-r.starts.Idle():
+		case <-ctx.Done():
+		case <-r.cancelRequested:
+			r.cancelling = true
+		}
+	}
+	r.beside.unwanted(errUnwanted)
 }
 
 // loadWithinMemory loads the run when the server has the memory for it.
@@ -159,7 +176,7 @@ func (r *runner) logFailure(ctx context.Context, err error) {
 // requeueAsLost requeues a run that has caused a panic, as if it had crashed the worker.
 func (r *runner) requeueAsLost(ctx context.Context) bool {
 	r.reset()
-	r.crashCounted = false
+	r.beside, r.crashCounted = newBeside(ctx), false
 	err := panics.Catch(func() error {
 		if err := r.load(ctx); err != nil {
 			return err

@@ -104,6 +104,6 @@ func (r *runner) restoreFailure(n *node, s *shard, a runs.Attempt) {
 func (r *runner) restoreLog(s *shard, l runs.Logged) {
 	s.logged = max(s.logged, l.End)
 	if t := r.live[executor.Key{Run: r.run.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {
-		t.logged, t.kept, t.inline = l.Size, l.Kept, l.Inline
+		t.log.size, t.log.kept, t.log.inline = l.Size, l.Kept, l.Inline
 	}
 }

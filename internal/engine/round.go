@@ -35,7 +35,7 @@ func (r *runner) advance(ctx context.Context) error {
 			}
 		}
 		for _, t := range attempts {
-			if err := r.submit(ctx, t); err != nil {
+			if err := r.start(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -57,6 +57,9 @@ func (r *runner) finishRound(ctx context.Context) error {
 		return nil
 	}
 	if r.plan.Over() && len(r.live) == 0 {
+		if keeping, err := r.keepsFolders(ctx); keeping || err != nil {
+			return err
+		}
 		return r.finish(ctx)
 	}
 	if err := r.flush(ctx); err != nil {
@@ -72,7 +75,7 @@ func (r *runner) finishRound(ctx context.Context) error {
 const writeDelay = 20 * time.Millisecond
 
 func (r *runner) canDelayWrite() bool {
-	if r.step.Empty() && len(r.dirty) == 0 || len(r.live) == 0 {
+	if r.step.Empty() && len(r.dirty) == 0 && r.clock.Written() || len(r.live) == 0 {
 		return false
 	}
 	now := r.e.Now()
@@ -133,19 +136,43 @@ func (r *runner) noteWritten(s runs.Step) {
 	r.releasable, r.endedHandles = append(r.releasable, r.endedHandles...), nil
 }
 
-// releaseEnded releases attempts whose end is written, while the run goes on.
+// releaseEnded has attempts released whose end is written, while the run goes on. The
+// folders of those that failed are kept before that.
 func (r *runner) releaseEnded(ctx context.Context) {
+	b := r.beside
 	for _, h := range r.releasable {
 		failed := r.failedAttempts[h.Key]
-		delete(r.failedAttempts, h.Key)
+		if failed {
+			delete(r.failedAttempts, h.Key)
+			r.keeping++
+		}
 		r.releases.Add(func() {
-			r.e.logError(ctx, "cannot release an attempt", panics.Catch(func() error {
-				if failed {
-					r.e.keepFailedFolder(ctx, h)
-				}
-				return r.e.Driver.Release(ctx, r.lease, h)
-			}))
+			if failed {
+				r.e.keepFailedFolder(ctx, h)
+				b.deliver(func(context.Context) error { r.keeping--; return nil })
+			}
+			r.e.logError(ctx, "cannot release an attempt", panics.Catch(func() error { return r.e.Driver.Release(ctx, r.lease, h) }))
 		})
 	}
 	r.releasable = nil
+}
+
+// keepTime is how long the end of a run waits for folders that are being kept.
+const keepTime = 30 * time.Second
+
+// keepsFolders reports whether folders of failed attempts are still being kept: whoever
+// sees how the run has ended finds them.
+func (r *runner) keepsFolders(ctx context.Context) (bool, error) {
+	if r.e.FailedFolders == nil || len(r.failedAttempts) == 0 && r.keeping == 0 {
+		return false, nil
+	}
+	if r.keepUntil.IsZero() {
+		r.keepUntil = r.e.Now().Add(keepTime)
+		r.pauseClock()
+	}
+	if err := r.flush(ctx); err != nil {
+		return false, err
+	}
+	r.releaseEnded(ctx)
+	return r.keeping > 0 && r.e.Now().Before(r.keepUntil), nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/engine/background"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
@@ -20,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
+	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -32,7 +32,7 @@ type runner struct {
 	snapshots       chan snapshot
 	cancelRequested chan struct{} // holds one request at most
 
-	releases     background.Queue // releases attempts
+	queues
 	clock        *runclock.Clock
 	prepared     *runimages.Images // fetched while the run was queued
 	crashCounted bool              // the loss was counted when the last server went down
@@ -68,12 +68,15 @@ type execution struct {
 	step           runs.Step // what the next write says
 	dirty          map[*node]bool
 	pendingSince   time.Time // when the first of it happened
-	outputs        *outputStore
+	beside         *beside
+	stopping       bool // the run is to end
+	outputs        *outputProgress
 	unstored       map[*attempt]amount   // attempts whose outputs are being stored
 	failedAttempts map[executor.Key]bool // whose folders are to be kept
 	endedHandles   []executor.Handle     // of attempts that ended, which is not written yet
 	releasable     []executor.Handle     // of attempts whose end is written
-	logBuffer      []byte                // reused for each read
+	keeping        int                   // folders that are being kept
+	keepUntil      time.Time             // when the end of the run waits no longer for that
 	logBytes       int64                 // stored of all logs of the run
 
 	sampledAt      time.Time // when usage was last sampled
@@ -91,7 +94,7 @@ type execution struct {
 func newRunner(e *Engine, r runs.Run) *runner {
 	return &runner{
 		e: e, exited: make(chan struct{}), snapshots: make(chan snapshot, 1), cancelRequested: make(chan struct{}, 1),
-		clock: runclock.New(r, e.Now).FollowJumps(e.Time.Jumped), execution: newExecution(r),
+		queues: newQueues(e.pool, r), clock: runclock.New(r, e.Now).FollowJumps(e.Time.Jumped), execution: newExecution(r),
 	}
 }
 
@@ -176,7 +179,7 @@ func (r *runner) resume(ctx context.Context) error {
 	var known map[executor.Key]executor.Status
 	if len(r.live) > 0 {
 		var err error
-		if known, err = r.knownAttempts(ctx); err != nil {
+		if known, err = r.awaitKnown(ctx); err != nil || r.cancelling {
 			return err
 		}
 	}
@@ -188,29 +191,29 @@ func (r *runner) resume(ctx context.Context) error {
 		s, ok := known[key]
 		switch {
 		case ok && s.Fence == t.row.Fence && s.Phase != executor.Gone:
-			t.handle = s.Handle
 			adopted = append(adopted, executor.Renewal{Handle: s.Handle, Permit: r.lease})
 		case t.row.Host == r.e.Scope && (!ok || s.Reason == executor.NeverStarted):
-			r.undoStart(ctx, t, s)
+			r.undoStart(t, s)
 		}
 	}
-	if err := r.e.Driver.Renew(ctx, adopted...); err != nil {
-		return err
-	}
+	r.beside.do(r.beside.ctx, r.stops, func(ctx context.Context) error { return r.e.Driver.Renew(ctx, adopted...) }, r.e.logResult("cannot adopt attempts"))
 	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
 	if len(adopted) == 0 && (len(r.live) > 0 || orphan || r.e.Programs.Lack(r.g)) {
+		if err := r.lastLooks(ctx, known); err != nil {
+			return err
+		}
 		return r.requeue(ctx, runs.Loss{CrashCounted: r.crashCounted})
 	}
 	return r.flush(ctx)
 }
 
-// knownAttempts is what the executor has of the run. What an earlier worker has submitted
+// knownAttempts is what the executor has of all runs. What an earlier worker has submitted
 // a moment ago may be missing from a list that is not fresh.
-func (r *runner) knownAttempts(ctx context.Context) (map[executor.Key]executor.Status, error) {
-	if err := r.e.Driver.Refresh(ctx); err != nil {
+func (e *Engine) knownAttempts(ctx context.Context) (map[executor.Key]executor.Status, error) {
+	if err := e.Driver.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := r.e.Driver.Snapshot(ctx)
+	seen, err := e.Driver.Snapshot(ctx)
 	known := map[executor.Key]executor.Status{}
 	for _, s := range seen {
 		known[s.Key] = s
@@ -218,17 +221,40 @@ func (r *runner) knownAttempts(ctx context.Context) (map[executor.Key]executor.S
 	return known, err
 }
 
+// awaitKnown waits for what the executor has, or until somebody cancels the run: then all
+// attempts are stopped, known or not.
+func (r *runner) awaitKnown(ctx context.Context) (known map[executor.Key]executor.Status, err error) {
+	answered := make(chan struct{})
+	r.looks.Add(func() {
+		defer close(answered)
+		err = panics.Catch(func() (err error) {
+			known, err = r.e.knownAttempts(ctx)
+			return err
+		})
+	})
+	select {
+	case <-answered:
+		return known, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.cancelRequested:
+		r.cancelling = true
+		return nil, nil
+	}
+}
+
 // undoStart takes back an attempt of which nothing ever ran: nothing is lost.
-func (r *runner) undoStart(ctx context.Context, t *attempt, s executor.Status) {
+func (r *runner) undoStart(t *attempt, s executor.Status) {
 	t.shard.untried++
 	r.closeAttempt(t, runs.AttemptLost, string(executor.NeverStarted))
 	t.node.requeue(t.shard)
 	r.setState(t.node, r.stateOf(t.node))
 	if s.ID != "" {
 		r.endedHandles = append(r.endedHandles, s.Handle)
-	} else {
-		r.discard(ctx, t)
+		return
 	}
+	key := r.key(t)
+	r.beside.do(r.beside.ctx, r.releases, func(ctx context.Context) error { return r.e.Bytes.Discard(ctx, key) }, r.e.logResult("cannot remove what was staged for an attempt"))
 }
 
 // requeue gives the run back. What its attempts did last is when its worker
@@ -322,7 +348,7 @@ func (r *runner) endRun(ctx context.Context, e runs.Ending, before ...runs.Event
 	if e.Last != nil {
 		r.noteWritten(*e.Last)
 		r.releaseEnded(ctx)
-		r.releases.Wait() // a run that has ended leaves nothing behind
+		<-r.releases.Idle() // a run that has ended leaves nothing behind
 	}
 	return errEnded
 }
@@ -347,9 +373,10 @@ func (r *runner) wait(ctx context.Context) error {
 		r.verified = nil
 		return nil
 	case seen := <-r.snapshots:
-		return r.applySnapshot(ctx, seen)
-	case s := <-r.outputs.done:
-		return r.outputsStored(ctx, s)
+		r.applySnapshot(ctx, seen)
+		return nil
+	case <-r.beside.ready:
+		return r.beside.handleResults(ctx)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// buildSpec makes the attempt's folder with its inputs, and its specification.
+// buildSpec makes the specification of an attempt. Nothing is staged yet.
 func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, error) {
 	caps, err := r.e.Driver.Capabilities(ctx)
 	if err != nil {
@@ -51,22 +51,13 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	if err != nil {
 		return spec, err
 	}
-	err = r.e.Bytes.Stage(ctx, spec, func(ctx context.Context, object, file string) error {
-		return r.inputFiles.Link(ctx, file, caps.InputsReadOnly, object)
-	})
-	if err != nil {
-		return spec, err
-	}
 	task.Secrets = map[string]string{}
 	for name, s := range t.secrets {
 		task.Secrets[name], spec.Secrets = s.Value, append(spec.Secrets, s.Value)
 	}
 	spec.Env = task.Environment()
-	if err := taskenv.Check(spec.Env); err != nil {
-		return spec, err
-	}
 	software.SetVariables(spec.Env, seen)
-	return spec, nil
+	return spec, taskenv.Check(spec.Env)
 }
 
 // secrets are those that a node names, as they are now. One that is gone, or

@@ -170,55 +170,110 @@ func (r *runner) recordStart(t *attempt) {
 	r.live[r.key(t)] = t
 }
 
-// submit submits an attempt that is in the journal. The driver asks for the lease last:
-// staging may take longer than it lasts.
-func (r *runner) submit(ctx context.Context, t *attempt) error {
+// start has an attempt staged and submitted that is in the journal.
+func (r *runner) start(ctx context.Context, t *attempt) error {
 	spec, err := executor.Spec{}, t.startErr
 	if err == nil {
 		spec, err = r.buildSpec(ctx, t)
 	}
-	if err == nil {
-		t.handle, err = r.start(ctx, spec)
+	if err != nil {
+		return r.startFailed(ctx, t, err)
 	}
-	t.submittedAt = r.e.Now()
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, runs.ErrFenced) || r.lease.Check() != nil {
-		r.discard(context.WithoutCancel(ctx), t) // whoever has the run gives the attempt up, since nothing of it runs
+	caps, err := r.e.Driver.Capabilities(ctx)
+	if err != nil {
 		return err
 	}
-	return r.startFailed(ctx, t, err)
+	t.starting = true
+	s := start{r.e, r.lease, r.inputFiles, spec, caps.InputsReadOnly}
+	r.beside.do(r.beside.starting, r.starts, s.run, func(ctx context.Context, err error) error { return r.started(ctx, t, err) })
+	return nil
 }
 
-// start has the driver start an attempt, which waits while the lease is late.
-func (r *runner) start(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+// start is the start of an attempt, beside the loop of its run.
+type start struct {
+	e      *Engine
+	lease  *lease.Lease
+	inputs *runinputs.Inputs
+	spec   executor.Spec
+	shared bool // tasks cannot change their inputs
+}
+
+// run stages and submits. What was staged for nothing is removed.
+func (s start) run(ctx context.Context) error {
+	err := s.e.Bytes.Stage(ctx, s.spec, func(ctx context.Context, object, file string) error {
+		return s.inputs.Link(ctx, file, s.shared, object)
+	})
+	if unwanted := context.Cause(ctx); errors.Is(unwanted, errUnwanted) {
+		s.e.discard(context.WithoutCancel(ctx), s.spec.Key)
+		return unwanted
+	}
+	if err == nil {
+		err = s.submit(ctx)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, runs.ErrFenced), s.lease.Check() != nil:
+		s.e.discard(context.WithoutCancel(ctx), s.spec.Key) // whoever has the run gives the attempt up, since nothing of it runs
+	case isOurs(err):
+	case !fault.Is(err, fault.KindConflict): // only a conflict can mean another attempt, and the rest is not worth a list for each item
+		s.e.logDiscard(ctx, s.e.Bytes.Discard(ctx, s.spec.Key))
+	case !s.e.discard(ctx, s.spec.Key):
+		return errors.Join(errTaken, err)
+	}
+	return err
+}
+
+// submit submits a staged attempt. The driver asks for the lease last: staging may take
+// longer than it lasts. While it is late, the attempt waits.
+func (s start) submit(ctx context.Context) error {
 	for {
-		h, err := r.e.Driver.Submit(ctx, r.lease, s)
+		_, err := s.e.Driver.Submit(ctx, s.lease, s.spec)
 		if !errors.Is(err, lease.ErrLate) {
-			return h, err
+			return err
 		}
-		if err := r.lease.Await(ctx); err != nil {
-			return h, err
+		if err := s.lease.Await(ctx); err != nil {
+			return err
 		}
 	}
+}
+
+// isOurs reports whether an attempt could not start for a reason of the platform's. It may
+// have been submitted all the same.
+func isOurs(err error) bool {
+	_, noSoftware := errors.AsType[softwareError](err)
+	kind := fault.KindOf(err)
+	return runinputs.CodeOf(err) != lifecycle.DiskFull &&
+		(kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware || errors.Is(err, errTaken))
+}
+
+// errTaken is that another attempt is in the place of one that was to start.
+var errTaken = errors.New("the executor has another attempt of this name")
+
+// started takes in what became of a start.
+func (r *runner) started(ctx context.Context, t *attempt, err error) error {
+	t.starting, t.submittedAt = false, r.e.Now()
+	switch {
+	case r.live[r.key(t)] != t:
+		return nil
+	case r.stopping && err != nil:
+		r.closeAttempt(t, runs.AttemptCancelled, "")
+		return nil
+	case r.stopping:
+		r.stopAll(ctx)
+	case err != nil:
+		return r.startFailed(ctx, t, err)
+	}
+	return nil
 }
 
 // startFailed ends an attempt that could not start: what was foreseen is the
 // node's failure, the rest is ours.
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
-	kind, full := fault.KindOf(err), runinputs.CodeOf(err) == lifecycle.DiskFull
-	_, noSoftware := errors.AsType[softwareError](err)
-	if !full && (kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware) {
+	kind := fault.KindOf(err)
+	if isOurs(err) {
 		return err
 	}
-	// Only a conflict can mean another attempt. The rest is not worth a list for each item.
-	if kind != fault.KindConflict {
-		r.logDiscard(ctx, r.e.Bytes.Discard(ctx, r.key(t)))
-	} else if !r.discard(ctx, t) {
-		return err
-	}
-	if full {
+	if runinputs.CodeOf(err) == lifecycle.DiskFull {
 		r.images.Forget(t.node.software) // it is fetched again
 		r.attemptWithoutSpace(ctx, t)
 		return nil
@@ -236,22 +291,22 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	case kind == fault.KindUnavailable:
 		code = lifecycle.ImageUnavailable
 	}
-	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("%s cannot start: %s", t.node.Title(), err)})
+	r.failAttempt(t, failures.Failure{Code: code, Message: fmt.Sprintf("%s cannot start: %s", t.node.Title(), err)})
 	return nil
 }
 
 // discard removes what was staged for an attempt that has not started. It reports
 // whether that was this attempt's: another worker may have started one with the same
 // key, whose folder it is.
-func (r *runner) discard(ctx context.Context, t *attempt) (own bool) {
-	known, err := r.knownAttempts(ctx)
-	if _, others := known[r.key(t)]; err == nil && !others {
-		own, err = true, r.e.Bytes.Discard(ctx, r.key(t))
+func (e *Engine) discard(ctx context.Context, k executor.Key) (own bool) {
+	known, err := e.knownAttempts(ctx)
+	if _, others := known[k]; err == nil && !others {
+		own, err = true, e.Bytes.Discard(ctx, k)
 	}
-	r.logDiscard(ctx, err)
+	e.logDiscard(ctx, err)
 	return own
 }
 
-func (r *runner) logDiscard(ctx context.Context, err error) {
-	r.e.logError(ctx, "cannot remove what was staged for an attempt", err)
+func (e *Engine) logDiscard(ctx context.Context, err error) {
+	e.logError(ctx, "cannot remove what was staged for an attempt", err)
 }

@@ -37,6 +37,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	stop(errDraining)
 	e.preparer.Close()
 	e.done.Wait()
+	<-e.pool.Idle()
 	clean := context.WithoutCancel(ctx)
 	err := errors.Join(e.leases.ReleaseAll(clean), e.Queue.ForgetWorker(clean, e.Owner))
 	endLeases()
@@ -303,7 +304,7 @@ func (e *Engine) renewAttempts(ctx context.Context) {
 // keepFailedFolder keeps the working folder of an attempt, if it failed.
 func (e *Engine) keepFailedFolder(ctx context.Context, h executor.Handle) {
 	if dir := e.Bytes.Folder(h.Key); dir != "" {
-		e.logError(ctx, "cannot keep a failed folder", e.FailedFolders.Keep(ctx, h.Key, executor.Spec{Dir: dir}.Work()))
+		e.logError(ctx, "cannot keep a failed folder", panics.Catch(func() error { return e.FailedFolders.Keep(ctx, h.Key, executor.Spec{Dir: dir}.Work()) }))
 	}
 }
 
