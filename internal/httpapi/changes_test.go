@@ -1,12 +1,15 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -41,4 +44,24 @@ func TestAnAccountMayMakeSoManyChangesADay(t *testing.T) {
 		create(ada, "a quarter of a day later").want(http.StatusCreated)
 		create(ada, "and no more").wantCode(http.StatusTooManyRequests, "rate_limited")
 	})
+}
+
+// exhausted has counted as many sign-ins of every account as there may be.
+type exhausted struct{ builtin.LimitStore }
+
+func (e exhausted) TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error) {
+	if strings.HasPrefix(bucket, "sign-ins ") {
+		return limits.Result{Reset: time.Minute}, nil
+	}
+	return e.LimitStore.TakeHit(ctx, bucket, w, now)
+}
+
+// Each sign-in leaves a session and an entry of the audit log.
+func TestSignInsOfAnAccountAreCounted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(_ *httpapi.Options, o *builtin.Options) { o.Stores.Limits = exhausted{o.Stores.Limits} })
+	ada := h.signUp("Ada")
+	h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"correct horse"}`, ada.email)).wantCode(http.StatusTooManyRequests, "rate_limited")
+	h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"wrong horse"}`, ada.email)).want(http.StatusUnauthorized)
+	h.call("GET", "/api/me", "", cookie(ada.secret)).want(http.StatusOK)
 }

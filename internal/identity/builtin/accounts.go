@@ -214,7 +214,18 @@ func (s *Accounts) SignIn(ctx context.Context, email, password, code string, v V
 	if err := s.factors.require(ctx, a.ID, code, v.ClientPrefix); err != nil {
 		return SignedIn{}, err
 	}
+	if err := s.takeSignIn(ctx, a.ID); err != nil {
+		return SignedIn{}, err
+	}
 	return s.sessions.open(ctx, a.User, v)
+}
+
+// signInsByAccount bounds the sessions, and entries of the audit log, that an account can make.
+var signInsByAccount = limits.Window{Most: 5000, Per: time.Hour}
+
+// takeSignIn counts a sign-in of who has proven who they are: nobody else can use it up.
+func (s *Accounts) takeSignIn(ctx context.Context, user ids.User) error {
+	return s.limiter.take(ctx, "sign-ins "+string(user), signInsByAccount, "you have signed in 5,000 times within an hour; wait and try again")
 }
 
 // BeginSignIn is SignIn in two steps: where the account has a second factor it
@@ -234,6 +245,9 @@ func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, 
 		return in, oneTime, s.tokens.InsertOneTimeToken(ctx, row, nil, s.now())
 	}
 	if err == nil {
+		err = s.takeSignIn(ctx, a.ID)
+	}
+	if err == nil {
 		in, err = s.sessions.open(ctx, a.User, v)
 	}
 	return in, "", err
@@ -246,6 +260,9 @@ func (s *Accounts) FinishSignIn(ctx context.Context, oneTime, code string, v Vis
 		return SignedIn{}, orUsed(err)
 	}
 	if err := s.factors.require(ctx, row.User, code, v.ClientPrefix); err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.takeSignIn(ctx, row.User); err != nil {
 		return SignedIn{}, err
 	}
 	session, secret := s.sessions.session(row.User, v)
