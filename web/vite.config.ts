@@ -27,6 +27,8 @@ export default defineConfig({
               test: /node_modules\/(react|react-dom|scheduler|use-sync-external-store|@tanstack\/(?!.*virtual)[\w-]+)\//,
               priority: 2,
             },
+            // What menus and dialogs share comes when one opens.
+            { name: "radix", test: /@radix-ui/, minShareCount: 3, maxModuleSize: 8000, priority: 1.5 },
             // The first page has neither files nor forms of runs.
             { name: "common", test: /^(?!.*src\/(files|runs)\/)/, minShareCount: 5, maxModuleSize: 8000, priority: 1 },
             { name: "tray", test: /src\/files\/tray/, priority: 1 },

@@ -517,7 +517,7 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 		})
 	})
 	trees, source := newTrees(t, true, small, 0), source.Source{Git: address}
-	if _, err := fetched(t, trees, source); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "name a connection") {
+	if _, err := fetched(t, trees, source); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "choose a connection") {
 		t.Errorf("without credentials: %v", err)
 	}
 	u, err := source.Address()

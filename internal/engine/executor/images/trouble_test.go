@@ -33,7 +33,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"no such host":         {images.Config{AllowPrivate: true}, "registry.invalid/lab/tool", []string{"no registry is reachable at registry.invalid", "looking up"}},
 		"a private network":    {images.Config{}, ref, []string{"private network", "--fetch-allow-private"}},
 		"not an allowed one":   {images.Config{AllowPrivate: true, Registries: []string{"quay.io", "ghcr.io"}}, ref, []string{"quay.io, ghcr.io", "--image-registries"}},
-		"docker, by its name":  {images.Config{AllowPrivate: true, Registries: []string{"quay.io"}}, "debian", []string{"no images from docker.io"}},
+		"docker, by its name":  {images.Config{AllowPrivate: true, Registries: []string{"quay.io"}}, "debian", []string{"images from docker.io are not allowed"}},
 		"an auth file is lost": {images.Config{AllowPrivate: true, AuthFile: "/nowhere"}, ref, []string{"--image-auth-file"}},
 	} {
 		t.Run(label, func(t *testing.T) {
