@@ -324,13 +324,18 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 		return
 	}
 	orphans := slices.DeleteFunc(seen, func(s executor.Status) bool { return wanted[s.Fence] })
-	permits, err := e.permits(ctx, orphans)
+	var list []ids.Run
+	for _, s := range orphans {
+		list = append(list, s.Key.Run)
+	}
+	fences, err := e.Journal.RunFences(ctx, list)
 	if err != nil {
 		e.logError(ctx, "cannot read the fences of runs", err)
 		return
 	}
 	for _, s := range orphans {
-		switch permit := permits[s.Key.Run]; {
+		permit := executor.Unleased(fences[s.Key.Run])
+		switch {
 		case !s.Phase.Final():
 			e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, permit, s.Handle, stopGrace))
 		case !e.isRunning(s.Key.Run):
@@ -338,25 +343,4 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 			e.logError(ctx, "cannot release an orphan", e.Driver.Release(ctx, permit, s.Handle))
 		}
 	}
-}
-
-// permits are those for the orphans of each run.
-func (e *Engine) permits(ctx context.Context, orphans []executor.Status) (map[ids.Run]executor.Permit, error) {
-	running, permits := e.currentRunners(), map[ids.Run]executor.Permit{}
-	var others []ids.Run
-	for _, s := range orphans {
-		id := s.Key.Run
-		switch r := running[id]; {
-		case permits[id] != nil:
-		case r != nil:
-			permits[id] = r.lease
-		default:
-			permits[id], others = executor.NoRun, append(others, id)
-		}
-	}
-	fences, err := e.Journal.RunFences(ctx, others)
-	for id, fence := range fences {
-		permits[id] = executor.Unleased(fence)
-	}
-	return permits, err
 }
