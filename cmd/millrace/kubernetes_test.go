@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,8 +166,8 @@ func (b *balancer) awake() string {
 }
 
 // twoOnKubernetes starts a server whose pods see a folder, and returns how to start
-// another one beside it.
-func twoOnKubernetes(t *testing.T, shared string) (first *server, second func() *server) {
+// another one beside it. The first one reaches the database as it is told.
+func twoOnKubernetes(t *testing.T, shared, firstDatabase, database string) (first *server, second func() *server) {
 	t.Helper()
 	pods := filepath.Join(t.TempDir(), "pods.yaml")
 	template := strings.NewReplacer(
@@ -181,32 +180,35 @@ func twoOnKubernetes(t *testing.T, shared string) (first *server, second func() 
 	args := []string{
 		"--kubernetes-pod-template", pods, "--attempts-url", b.address(),
 		"--secret-key", rand.Text(), // the same for both
-		"--database-url", storetest.Postgres(t), "--storage-url", bucketAddress(t) + "&prefix=" + rand.Text() + "/",
+		"--storage-url", bucketAddress(t) + "&prefix=" + rand.Text() + "/", "--database-url",
 	}
-	next := func() *server {
-		s, _ := onKubernetes(t, "", t.TempDir(), args...)
+	next := func(url string) *server {
+		s, _ := onKubernetes(t, "", t.TempDir(), append(args, url)...)
 		return b.add(s)
 	}
-	return next(), next
+	return next(firstDatabase), func() *server { return next(database) }
 }
 
-// One of two servers is stopped for longer than its lease. The other one adopts the
-// tasks, which go on.
+// One of two servers is stopped, or cut off from the database, for longer than its lease.
+// The other one adopts the tasks, which go on.
 func TestTasksOnKubernetesOutliveAStoppedServer(t *testing.T) {
 	t.Parallel()
 	kubernetes(t)
-	for _, length := range []time.Duration{45 * time.Second, 75 * time.Second} {
-		t.Run(length.String(), func(t *testing.T) {
+	for name, absence := range absences {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shared := t.TempDir()
 			if err := os.Chmod(shared, 0o777); err != nil { // pods have a user of their own
 				t.Fatal(err)
 			}
-			first, second := twoOnKubernetes(t, shared)
+			database := storetest.Postgres(t)
+			through, cable := cabled(t, database)
+			first, second := twoOnKubernetes(t, shared, through, database)
 			_, cookie, _ := first.signUp("ada")
 			first.verify("ada")
 			g := startGatedIn(t, first, cookie, shared)
-			g.outlive(first, second(), length)
+			other := second()
+			g.outlive(first, other, func() { absence(first, cable) })
 		})
 	}
 }

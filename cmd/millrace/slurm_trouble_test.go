@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,30 +125,41 @@ func (g gated) billed(s *server) time.Duration {
 	return time.Duration(s.endedFor(g.cookie, g.id)["durationMs"].(float64)) * time.Millisecond
 }
 
+// absences keep a server from its runs for longer than its lease.
+var absences = map[string]func(*server, *cable){
+	"stopped for 45 s":     func(s *server, _ *cable) { s.standStill(45 * time.Second) },
+	"stopped for 75 s":     func(s *server, _ *cable) { s.standStill(75 * time.Second) },
+	"no database for 60 s": func(s *server, database *cable) { database.away(s.t, time.Minute) },
+}
+
 // TestAClusterOnSlurmKeepsTheTasksOfAStoppedServer stops one of two servers that share a
-// cluster for longer than its lease. The other one adopts the tasks, which run on.
+// cluster, or cuts it off from the database, for longer than its lease. The other one
+// adopts the tasks, which run on.
 func TestAClusterOnSlurmKeepsTheTasksOfAStoppedServer(t *testing.T) {
 	if !long() {
 		t.Skip("for `make chaos`")
 	}
 	t.Parallel()
-	for _, length := range []time.Duration{45 * time.Second, 75 * time.Second} {
-		t.Run(length.String(), func(t *testing.T) {
+	for name, absence := range absences {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first, second := twoOnSlurm(t)
+			database := storetest.Postgres(t)
+			through, cable := cabled(t, database)
+			first, second := twoOnSlurm(t, through, database)
 			g := startGated(t, first)
-			g.outlive(first, second(), length)
+			other := second()
+			g.outlive(first, other, func() { absence(first, cable) })
 		})
 	}
 }
 
-// outlive stops the server that has the run for a time, and checks that the tasks go on
-// under another server.
-func (g gated) outlive(first, other *server, length time.Duration) {
+// outlive keeps the server that has the run from it for a time, and checks that the tasks
+// go on under another server.
+func (g gated) outlive(first, other *server, absence func()) {
 	g.t.Helper()
-	first.standStill(length)
+	absence()
 	await(g.t, "the other server", func() bool { return other.eventsOf(g)["run.resumed"] == 1 })
-	first.want(200, "GET", "/api/health/ready", "") // it is awake
+	await(g.t, "the first server", func() bool { status, _, _ := first.call("GET", "/api/health/ready", ""); return status == 200 })
 	// It learns by its next renewal that it has lost the run, and has time to act on that.
 	lasts(g.t, 20*time.Second, func() bool {
 		return other.want(200, "GET", "/api/runs/"+g.id, "", "Cookie", g.cookie)["status"] == "running"
@@ -195,20 +207,35 @@ func (s *server) eventsOf(g gated) map[string]int {
 	return events
 }
 
+// cabled is the address of a database behind a cable.
+func cabled(t *testing.T, database string) (string, *cable) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCable(t, u.Host)
+	u.Host = c.listener.Addr().String()
+	return u.String(), c
+}
+
 // twoOnSlurm starts a server on a cluster, and returns how to start another one beside it.
-func twoOnSlurm(t *testing.T) (first *server, second func() *server) {
+// The first one reaches the database as it is told.
+func twoOnSlurm(t *testing.T, firstDatabase, database string) (first *server, second func() *server) {
 	t.Helper()
 	folder := t.TempDir()
-	args := []string{"--database-url", storetest.Postgres(t), "--secret-key", "shared by all replicas", "--public-urls", "http://localhost", "--sign-up", "open", "--data"}
-	next := func() *server { return onSlurm(t, folder, append(args, t.TempDir())...) }
-	return next(), next
+	next := func(url string) *server {
+		return onSlurm(t, folder, "--database-url", url, "--secret-key", "shared by all replicas", "--public-urls", "http://localhost", "--sign-up", "open", "--data", t.TempDir())
+	}
+	return next(firstDatabase), func() *server { return next(database) }
 }
 
 // Of two servers that share a cluster one stands still. The other takes the
 // tasks over as they are, and when the first goes on it changes nothing.
 func TestTheOtherServerTakesTasksOnSlurmOver(t *testing.T) {
 	t.Parallel()
-	first, next := twoOnSlurm(t)
+	database := storetest.Postgres(t)
+	first, next := twoOnSlurm(t, database, database)
 	g := startGated(t, first)
 	second := next()
 	first.pause()
