@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
+	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/identity"
@@ -72,6 +73,8 @@ type harness struct {
 	disk       engine.FreeDisk                     // nil: there is always space
 	ahead      atomic.Int64                        // of the clock on the wall
 	maxOutputs int                                 // of a run; 0: the default
+	maxCredits credits.Amount                      // of the runs that are accepted; 0: no bound
+	failed     *failedfolders.Keeper               // nil: no folders are kept
 	taskLog    int64                               // bytes kept of the log of an attempt; 0: all
 	log        io.Writer                           // of the engines; nil: the test's
 
@@ -138,7 +141,7 @@ func (s *harness) open(owner string) (stop func()) {
 		Queue: s.db, Leases: s.db, Clock: func() time.Duration { return time.Since(started) }, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.imagesOfTeams(), Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: host + " " + owner, Host: host, FreeDisk: s.disk, Scope: scope, AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed, TaskLog: s.taskLog, MaxOutputs: s.maxOutputs,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed, TaskLog: s.taskLog, MaxOutputs: s.maxOutputs, FailedFolders: s.failed,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }
@@ -211,7 +214,7 @@ func (s *harness) accept(definition, parameters string, of ids.Run) ids.Run {
 	}
 	r := runs.Run{
 		ID: ids.NewRun(), Team: s.team, Workflow: "wf_1", WorkflowName: "w", Revision: 1, Definition: g.JSON(), Parameters: []byte(parameters), Inputs: []byte(`{}`),
-		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), Needs: admission.NeedsOf(g), RetryOf: of, CreatedAt: time.Now(),
+		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), Needs: admission.NeedsOf(g), RetryOf: of, MaxCredits: s.maxCredits, CreatedAt: time.Now(),
 	}
 	if len(s.given) > 0 {
 		s.takeGiven(&r)

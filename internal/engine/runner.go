@@ -345,6 +345,7 @@ func (r *runner) endRun(ctx context.Context, e runs.Ending, before ...runs.Event
 	if err := r.e.Journal.EndRun(ctx, r.run.ID, r.run.Fence, e, r.e.Now()); err != nil {
 		return err
 	}
+	r.e.Changed(r.run.ID)
 	if e.Last != nil {
 		r.noteWritten(*e.Last)
 		r.releaseEnded(ctx)

@@ -277,6 +277,9 @@ func lost(t *testing.T, b *Fixture, make Maker) {
 	b.Leave()
 	b.Subject = make(t, b.Folder)
 	b.want(t, b.End(t, h), executor.Lost)
+	if log := b.Log(t, executor.Handle{Key: h.Key, Fence: h.Fence}, 0); log != "up\n" {
+		t.Errorf("for a server that has not submitted it, the log is %q", log)
+	}
 }
 
 func logs(t *testing.T, b *Fixture, _ Maker) {
