@@ -23,6 +23,7 @@ const (
 
 // queues are the work of a run, by kinds that do not wait for one another.
 type queues struct {
+	lookups  *pool.Queue // looks up what was computed before
 	starts   *pool.Queue // stages and submits attempts
 	looks    *pool.Queue // reads what attempts write
 	stores   *pool.Queue // stores outputs
@@ -32,7 +33,7 @@ type queues struct {
 
 func newQueues(p *pool.Pool, r runs.Run) queues {
 	next := func() *pool.Queue { return p.Queue(r.Team, parallel) }
-	return queues{starts: next(), looks: next(), stores: next(), stops: next(), releases: next()}
+	return queues{lookups: next(), starts: next(), looks: next(), stores: next(), stops: next(), releases: next()}
 }
 
 // beside is what goes on beside one execution of a run.

@@ -49,6 +49,16 @@ func (o hangingObjects) Put(ctx context.Context, key, contentType string, r io.R
 	return o.Objects.Put(ctx, key, contentType, r, size)
 }
 
+type hangingVerifier struct {
+	runs.Objects
+	*hanging
+}
+
+func (o hangingVerifier) StatOutput(ctx context.Context, key string) (runs.Stored, error) {
+	o.wait("verify", key)
+	return o.Objects.StatOutput(ctx, key)
+}
+
 type hangingFiles struct {
 	executor.Files
 	*hanging
@@ -91,7 +101,7 @@ func whileHanging(t *testing.T, what string, test func(t *testing.T, s *harness,
 		h := &hanging{what: what, begun: make(chan struct{}, 1000), gone: make(chan struct{})}
 		h.letGo = sync.OnceFunc(func() { close(h.gone) })
 		s.store = func(o engine.Objects) engine.Objects { return hangingObjects{o, h} }
-		s.files = func(f executor.Files) executor.Files { return hangingFiles{f, h} }
+		s.files, s.verified = func(f executor.Files) executor.Files { return hangingFiles{f, h} }, hangingVerifier{s.kept, h}
 		s.around = func(d *dummy.Driver) executor.Driver {
 			h.driver = d
 			return hangingDriver{d, h}
@@ -129,6 +139,22 @@ func TestCancelWaitsForNothingThatHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same holds while an output of an earlier run is looked at.
+func TestCancelDoesNotWaitForEarlierOutputs(t *testing.T) {
+	t.Parallel()
+	whileHanging(t, "verify", func(t *testing.T, s *harness, h *hanging) {
+		const definition = `{"nodes":[{"id":"hang","cache":true,"command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}}]}`
+		s.await(s.submit(definition, `{}`), terminal)
+		id := s.submit(definition, `{}`)
+		<-h.begun
+		s.passes()
+		s.cancel(id)
+		if r := s.await(id, terminal); r.Status != lifecycle.Cancelled {
+			t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+		}
+	})
 }
 
 // A task that starts after its run was cancelled, since the driver took so long, is

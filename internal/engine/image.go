@@ -91,6 +91,9 @@ func (r *runner) cacheAnswers(ctx context.Context, n *node) bool {
 	if r.computeCacheKey(ctx, t) != nil {
 		return false
 	}
-	_, found, err := r.computedBefore(ctx, t)
-	return found && err == nil
+	if !r.mayReuse(t) {
+		return false
+	}
+	before, err := r.e.computedBefore(ctx, r.run.Team, t.row.CacheKey, r.reuseOf(t))
+	return before.found && before.pending == nil && err == nil
 }

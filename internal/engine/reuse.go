@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/cachekey"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/taskenv"
@@ -91,42 +92,85 @@ func (r *runner) nameSoftware(ctx context.Context, n *node, p cachekey.Parts) er
 	return errors.Join(err, softwareErr)
 }
 
-// reuse lets an attempt succeed with the files of an earlier one, if there are
-// any to use.
-func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
-	list, found, err := r.computedBefore(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	if !found {
-		return false, r.explainMiss(ctx, t, list)
-	}
-	return r.reuseOutputs(ctx, t, list)
+// earlier is what an earlier attempt with the same key has made, as far as that is wanted
+// and all of it is as it was.
+type earlier struct {
+	key     string
+	known   bool // it was looked up
+	list    []runs.Output
+	found   bool
+	pending <-chan struct{} // closed when more is known of the content; nil: all is
 }
 
-// errVerifying is that the content of earlier outputs is being verified.
+// errVerifying is that earlier outputs are being looked up or verified.
 var errVerifying = errors.New("earlier outputs are being verified")
 
-// computedBefore are the files of an earlier attempt with the same key; found if
-// that is wanted and all of them are as they were. It is errVerifying while that is not
-// known.
-func (r *runner) computedBefore(ctx context.Context, t *attempt) (list []runs.Output, found bool, err error) {
-	if t.row.CacheKey == "" || !t.node.Cache && r.run.RetryOf == "" {
-		return nil, false, nil
+// reuse lets an attempt succeed with the files of an earlier one, if there are any to
+// use. It is errVerifying while that is not known: an object store may be slow to answer.
+func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
+	if !r.mayReuse(t) {
+		return false, r.explainMiss(ctx, t, nil)
 	}
-	of := r.run.RetryOf
+	before := t.shard.earlier
+	if before == nil || before.key != t.row.CacheKey {
+		r.lookUp(t)
+		return false, errVerifying
+	}
+	if !before.known {
+		return false, errVerifying
+	}
+	t.shard.earlier = nil
+	switch {
+	case before.pending != nil:
+		r.verified = before.pending
+		return false, errVerifying
+	case !before.found:
+		return false, r.explainMiss(ctx, t, before.list)
+	}
+	return r.reuseOutputs(ctx, t, before.list)
+}
+
+// mayReuse reports whether it is wanted that an attempt uses what was computed before.
+func (r *runner) mayReuse(t *attempt) bool {
+	return t.row.CacheKey != "" && (t.node.Cache || r.run.RetryOf != "")
+}
+
+// lookUp has what was computed before looked up, beside the loop.
+func (r *runner) lookUp(t *attempt) {
+	before := &earlier{key: t.row.CacheKey}
+	t.shard.earlier = before
+	team, of := r.run.Team, r.reuseOf(t)
+	var found earlier
+	r.beside.do(r.beside.ctx, r.lookups, func(ctx context.Context) (err error) {
+		found, err = r.e.computedBefore(ctx, team, before.key, of)
+		return err
+	}, func(_ context.Context, err error) error {
+		*before = found
+		before.known = true
+		return err
+	})
+}
+
+// reuseOf is the run whose outputs an attempt may use; empty: any of the team.
+func (r *runner) reuseOf(t *attempt) ids.Run {
 	if t.node.Cache {
-		of = "" // any run of the team
+		return ""
 	}
-	list, found, err = r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of)
+	return r.run.RetryOf
+}
+
+// computedBefore looks up what an attempt with the same key has made, of a run or of any.
+func (e *Engine) computedBefore(ctx context.Context, team ids.Team, key string, of ids.Run) (earlier, error) {
+	list, found, err := e.Archive.Computed(ctx, team, key, of)
+	before := earlier{key: key, list: list, found: found}
 	if err != nil || !found {
-		return list, false, err
+		return before, err
 	}
-	known, err := r.e.Verifier.Begin(ctx, list)
-	if err == nil && known.Pending > 0 {
-		r.verified, err = known.Ended, errVerifying
+	known, err := e.Verifier.Begin(ctx, list)
+	if before.found = !slices.Contains(known.Changed, true); err == nil && known.Pending > 0 {
+		before.pending = known.Ended
 	}
-	return list, !slices.Contains(known.Changed, true), err
+	return before, err
 }
 
 // reuseOutputs writes the success in a step of its own: when somebody deletes the

@@ -36,7 +36,8 @@ type shard struct {
 	memory  float64 // GB, after attempts that ran out of it; 0: as asked
 	logged  int64   // bytes of its log, over all attempts
 
-	uncached bool // it was looked for in the cache, and has to run
+	earlier  *earlier // what was computed before, while it is looked for in the cache
+	uncached bool     // it was looked for, and has to run
 }
 
 // next is the shard that starts next, or nil. It stays the next

@@ -127,6 +127,7 @@ func TestLeaseLostWhileStagingStartsNothing(t *testing.T) {
 			t.Errorf("%s: %s", r.Status, s.story(id))
 		}
 		cluster.check(t, 1)
+		time.Sleep(time.Second) // the folder goes when the end is written
 		if left, err := filepath.Glob(filepath.Join(s.dir, string(id)+".*")); err != nil || len(left) > 0 {
 			t.Errorf("folders are left: %v, %v", left, err)
 		}
