@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/kubernetes"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	attemptshttp "github.com/millrace/millrace/internal/httpapi/attempts"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -136,7 +137,7 @@ const (
 func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *remote.Files) {
 	hints := make(chan struct{}, 1)
 	s.hints = append(s.hints, hints)
-	opened := make(chan *remote.Driver, 1)
+	opened := make(chan *reconciler.Driver, 1)
 	late := Open(ctx, func(ctx context.Context) (Driver, error) {
 		c, err := x.Kubernetes.config(s.installation(x.Name), x.Capacity, s.Log)
 		if err != nil {
@@ -147,7 +148,7 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 			return Driver{}, err
 		}
 		d, err := remote.Open(ctx, remote.Config{
-			Name: kubernetes.Name, Scope: scope, Store: s.Store, Pieces: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: s.Now, Lag: kubernetesLag, ImageWait: imageWait,
+			Name: kubernetes.Name, Cluster: "Kubernetes", Scope: scope, Store: s.Store, Pieces: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: s.Now, Lag: kubernetesLag, ImageWait: imageWait,
 			GiveUpAfter: x.Kubernetes.KubernetesGiveUpAfter,
 			Inspect:     func(job string) string { return "kubectl --namespace " + c.Namespace + " describe job " + job },
 		}, cluster)
@@ -157,13 +158,13 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 		opened <- d
 		return Driver{Driver: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, nil
 	})
-	known := func(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error) {
+	known := func(ctx context.Context, id string) (reconciler.Attempt, *executor.Exit, error) {
 		select {
 		case d := <-opened:
 			opened <- d
 			return d.Known(ctx, id)
 		case <-ctx.Done():
-			return attempts.Attempt{}, nil, ctx.Err()
+			return reconciler.Attempt{}, nil, ctx.Err()
 		}
 	}
 	return late, remote.NewFiles(known, s.Objects, temp)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	"github.com/millrace/millrace/internal/panics"
 )
@@ -37,7 +38,7 @@ const (
 // NoEnvironments is why a task gets none.
 const NoEnvironments = "steps that run on Kubernetes have the software of an image: set `image` in place of `environment`"
 
-// Cluster is a remote.Cluster. One watch each follows all our jobs and pods.
+// Cluster is a reconciler.Cluster. One watch each follows all our jobs and pods.
 type Cluster struct {
 	config    Config
 	namespace string
@@ -55,7 +56,7 @@ type Cluster struct {
 	answered time.Time // when the cluster last said what it has
 }
 
-var _ remote.Cluster = (*Cluster)(nil)
+var _ reconciler.Cluster = (*Cluster)(nil)
 
 // New begins to follow what is ours in the namespace, until ctx ends.
 func New(ctx context.Context, c Config) (*Cluster, error) {
@@ -143,23 +144,26 @@ func (k *Cluster) signal() {
 // Changed receives when a job or pod has changed.
 func (k *Cluster) Changed() <-chan struct{} { return k.changed }
 
-// Start makes a job.
-func (k *Cluster) Start(ctx context.Context, j remote.Job) error {
+// Start makes a job. One of the same name is the same one.
+func (k *Cluster) Start(ctx context.Context, j reconciler.Job) (string, error) {
 	job, err := k.jobFor(j)
 	if err != nil {
-		return err
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Body(job).Do(ctx).Error()
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil
+		err = nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fault.Invalid("Kubernetes does not take the task: %s", err)
+		err = fault.Invalid("%s", err)
 	}
-	return err
+	return j.Name, err
 }
+
+// Forget deletes a job that has ended.
+func (k *Cluster) Forget(ctx context.Context, name string) error { return k.End(ctx, name) }
 
 // End deletes a job with its pod.
 func (k *Cluster) End(ctx context.Context, name string) error {
@@ -176,10 +180,10 @@ func (k *Cluster) End(ctx context.Context, name string) error {
 var errNotListed = errors.New("the jobs of the cluster are not listed yet")
 
 // Jobs are ours, as the copies have them.
-func (k *Cluster) Jobs(context.Context) (map[string]remote.Seen, error) {
+func (k *Cluster) Jobs(context.Context) (reconciler.Listing, error) {
 	for _, synced := range k.synced {
 		if !synced() {
-			return nil, errNotListed
+			return reconciler.Listing{}, errNotListed
 		}
 	}
 	pods := map[string]*corev1.Pod{}
@@ -188,13 +192,17 @@ func (k *Cluster) Jobs(context.Context) (map[string]remote.Seen, error) {
 			pods[p.Labels[attemptLabel]] = p
 		}
 	}
-	all := map[string]remote.Seen{}
+	all := map[string]reconciler.JobStatus{}
 	for _, o := range k.jobStore.List() {
 		if j, ok := o.(*batchv1.Job); ok {
-			all[j.Name] = seen(j, pods[j.Name])
+			s := seen(j, pods[j.Name])
+			s.Number = j.Name
+			s.Silent = s.Ended && (s.Reason == executor.OutOfMemory || s.Reason == executor.TimedOut)
+			s.Blocked = s.Waits && (s.Reason == executor.Unschedulable || s.Reason == executor.Queued)
+			all[j.Name] = s
 		}
 	}
-	return all, nil
+	return reconciler.Listing{Jobs: all}, nil
 }
 
 // Capabilities are what the cluster has, as it was last asked.
@@ -231,7 +239,7 @@ func (k *Cluster) probe(ctx context.Context) {
 	defer cancel()
 	caps := executor.Capabilities{
 		Ready: true, Images: true, System: k.config.Image, VCPU: k.config.VCPU, MemoryBytes: k.config.MemoryBytes,
-		NoEnvironments: NoEnvironments, NotEnforced: []string{"network"},
+		NoEnvironments: NoEnvironments, NotEnforced: []string{"network"}, TaskPlaces: remote.Places(),
 	}
 	var jobs batchv1.JobList
 	one := metav1.ListOptions{LabelSelector: k.ours(), Limit: 1}
@@ -300,7 +308,7 @@ func Try(ctx context.Context, c Config) error {
 	if caps := k.Capabilities(ctx); !caps.Ready {
 		return errors.New(caps.Problem)
 	}
-	job, err := k.jobFor(remote.Job{Name: "millrace-doctor", ID: "doctor", VCPU: 1, MemoryBytes: 256 << 20})
+	job, err := k.jobFor(reconciler.Job{Name: "millrace-doctor", ID: "doctor", VCPU: 1, MemoryBytes: 256 << 20})
 	if err != nil {
 		return err
 	}

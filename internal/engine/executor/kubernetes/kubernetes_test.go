@@ -30,6 +30,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	attemptshttp "github.com/millrace/millrace/internal/httpapi/attempts"
 	"github.com/millrace/millrace/internal/objects"
@@ -180,14 +181,14 @@ func (s *site) serve(t testing.TB) {
 }
 
 // bare is a driver that lets specifications say nothing of folders.
-type bare struct{ *remote.Driver }
+type bare struct{ *reconciler.Driver }
 
 func (b bare) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	s.Dir = ""
 	return b.Driver.Submit(ctx, p, s)
 }
 
-func (s *site) open(t testing.TB) (*remote.Driver, func()) {
+func (s *site) open(t testing.TB) (*reconciler.Driver, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	k, err := New(ctx, s.config)
@@ -198,7 +199,7 @@ func (s *site) open(t testing.TB) (*remote.Driver, func()) {
 	s.cluster = k
 	s.mu.Unlock()
 	d, err := remote.Open(ctx, remote.Config{
-		Name: Name, Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints, Log: logger(t), Now: time.Now, Lag: 5 * time.Second, ImageWait: 5 * time.Second,
+		Name: Name, Cluster: "Kubernetes", Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints, Log: logger(t), Now: time.Now, Lag: 5 * time.Second, ImageWait: 5 * time.Second,
 	}, k)
 	if err != nil {
 		t.Fatal(err)

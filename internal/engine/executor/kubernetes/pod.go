@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 )
@@ -41,7 +42,7 @@ const (
 
 // jobFor is an attempt as a Job. Nothing in it is secret for longer than until the
 // shim has begun.
-func (k *Cluster) jobFor(j remote.Job) (*batchv1.Job, error) {
+func (k *Cluster) jobFor(j reconciler.Job) (*batchv1.Job, error) {
 	ours := map[string]string{managedBy: "millrace", installationLabel: k.config.Installation}
 	about := map[string]string{
 		"millrace.dev/run": string(j.Key.Run), "millrace.dev/node": j.Key.Node, "millrace.dev/shard": strconv.Itoa(j.Key.Shard), "millrace.dev/number": strconv.Itoa(j.Key.Attempt),
@@ -82,7 +83,7 @@ func (k *Cluster) patch(pod *corev1.PodTemplateSpec) error {
 	return err
 }
 
-func (k *Cluster) podSpec(j remote.Job) corev1.PodSpec {
+func (k *Cluster) podSpec(j reconciler.Job) corev1.PodSpec {
 	tolerations, _ := k.config.tolerations() // which were checked
 	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
@@ -145,7 +146,7 @@ func shimFirst(a, b corev1.Container) int {
 	return rank(a) - rank(b)
 }
 
-func (k *Cluster) container(j remote.Job) corev1.Container {
+func (k *Cluster) container(j reconciler.Job) corev1.Container {
 	image := j.Image
 	if image == "" {
 		image = k.config.Image
@@ -174,7 +175,7 @@ func hardened() *corev1.SecurityContext {
 }
 
 // resources are what a task asked for: as much is set aside as it may use.
-func (k *Cluster) resources(j remote.Job) corev1.ResourceRequirements {
+func (k *Cluster) resources(j reconciler.Job) corev1.ResourceRequirements {
 	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(math.Ceil(j.VCPU*1000)), resource.DecimalSI)}
 	if j.MemoryBytes > 0 {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(j.MemoryBytes+shimMemory, resource.BinarySI)

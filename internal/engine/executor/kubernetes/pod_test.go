@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/remote"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 )
 
 func TestWhatAPodSaysIsUnderstood(t *testing.T) {
@@ -32,23 +32,23 @@ func TestWhatAPodSaysIsUnderstood(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		status corev1.PodStatus
-		want   remote.Seen
+		want   reconciler.JobStatus
 	}{
-		"no node":            {corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes"}}}, remote.Seen{Waits: true, Reason: executor.Unschedulable}},
-		"it is being made":   {waiting("ContainerCreating"), remote.Seen{Waits: true, Reason: executor.Starting}},
-		"no image":           {waiting("ImagePullBackOff"), remote.Seen{Waits: true, Reason: executor.ImageUnavailable}},
-		"no container":       {waiting("CreateContainerConfigError"), remote.Seen{Waits: true, Reason: executor.StartFailed}},
-		"it runs":            {corev1.PodStatus{Phase: corev1.PodRunning}, remote.Seen{}},
-		"it has ended":       {corev1.PodStatus{Phase: corev1.PodSucceeded}, remote.Seen{Ended: true, Reason: executor.Lost}},
-		"it was killed":      {ended(137, "Error"), remote.Seen{Ended: true, Reason: executor.Lost}},
-		"memory":             {ended(137, "OOMKilled"), remote.Seen{Ended: true, Reason: executor.OutOfMemory}},
-		"time":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, remote.Seen{Ended: true, Reason: executor.TimedOut}},
-		"disk":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds"}, remote.Seen{Ended: true, Reason: executor.OutOfDisk}},
-		"a crowded node":     {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
-		"a node that lied":   {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
-		"somebody important": {disrupted("PreemptionByScheduler"), remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
-		"a lost node":        {disrupted("DeletionByTaintManager"), remote.Seen{Ended: true, Evicted: true, Reason: executor.NodeLost}},
-		"no server":          {ended(75, "Error"), remote.Seen{Ended: true, Reason: executor.NeverStarted}},
+		"no node":            {corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes"}}}, reconciler.JobStatus{Waits: true, Reason: executor.Unschedulable}},
+		"it is being made":   {waiting("ContainerCreating"), reconciler.JobStatus{Waits: true, Reason: executor.Starting}},
+		"no image":           {waiting("ImagePullBackOff"), reconciler.JobStatus{Waits: true, Reason: executor.ImageUnavailable}},
+		"no container":       {waiting("CreateContainerConfigError"), reconciler.JobStatus{Waits: true, Reason: executor.StartFailed}},
+		"it runs":            {corev1.PodStatus{Phase: corev1.PodRunning}, reconciler.JobStatus{}},
+		"it has ended":       {corev1.PodStatus{Phase: corev1.PodSucceeded}, reconciler.JobStatus{Ended: true, Reason: executor.Lost}},
+		"it was killed":      {ended(137, "Error"), reconciler.JobStatus{Ended: true, Reason: executor.Lost}},
+		"memory":             {ended(137, "OOMKilled"), reconciler.JobStatus{Ended: true, Reason: executor.OutOfMemory}},
+		"time":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, reconciler.JobStatus{Ended: true, Reason: executor.TimedOut}},
+		"disk":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds"}, reconciler.JobStatus{Ended: true, Reason: executor.OutOfDisk}},
+		"a crowded node":     {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, reconciler.JobStatus{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"a node that lied":   {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, reconciler.JobStatus{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"somebody important": {disrupted("PreemptionByScheduler"), reconciler.JobStatus{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"a lost node":        {disrupted("DeletionByTaintManager"), reconciler.JobStatus{Ended: true, Evicted: true, Reason: executor.NodeLost}},
+		"no server":          {ended(75, "Error"), reconciler.JobStatus{Ended: true, Reason: executor.NeverStarted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestAPodGetsWhatItsTaskAskedForAndWhatTheOperatorSaid(t *testing.T) {
 	if k.template, err = c.template(); err != nil {
 		t.Fatal(err)
 	}
-	job, err := k.jobFor(remote.Job{Name: "millrace-1", ID: "run_1.a.0.1", Fence: "f", Ticket: "t", Image: "tool@sha256:1", VCPU: 1.5, MemoryBytes: 1 << 30, GPU: 2, DiskBytes: 10 << 30, Timeout: time.Hour})
+	job, err := k.jobFor(reconciler.Job{Name: "millrace-1", ID: "run_1.a.0.1", Fence: "f", Ticket: "t", Image: "tool@sha256:1", VCPU: 1.5, MemoryBytes: 1 << 30, GPU: 2, DiskBytes: 10 << 30, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,20 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/remote"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 )
 
 // seen is what Kubernetes says of a job. The pod is asked: what a Job says comes
 // later, and is less.
-func seen(j *batchv1.Job, p *corev1.Pod) remote.Seen {
+func seen(j *batchv1.Job, p *corev1.Pod) reconciler.JobStatus {
 	if p == nil {
 		s := withoutPod(j)
 		s.Evicted = s.Ended
 		return s
 	}
 	_, evicted := disrupted(p)
-	s := remote.Seen{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil, Evicted: evicted || p.DeletionTimestamp != nil}
+	s := reconciler.JobStatus{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil, Evicted: evicted || p.DeletionTimestamp != nil}
 	switch p.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed:
 		s.Ended = true
@@ -40,17 +40,17 @@ func seen(j *batchv1.Job, p *corev1.Pod) remote.Seen {
 	return s
 }
 
-func withoutPod(j *batchv1.Job) remote.Seen {
+func withoutPod(j *batchv1.Job) reconciler.JobStatus {
 	for _, c := range j.Status.Conditions {
 		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) && c.Status == corev1.ConditionTrue {
-			s := remote.Seen{Ended: true, Reason: executor.Lost, Detail: c.Message}
+			s := reconciler.JobStatus{Ended: true, Reason: executor.Lost, Detail: c.Message}
 			if c.Reason == batchv1.JobReasonDeadlineExceeded {
 				s.Reason = executor.TimedOut
 			}
 			return s
 		}
 	}
-	return remote.Seen{Waits: true, Reason: executor.Queued, Detail: "waits for Kubernetes to make its pod: do the namespace's quota and pod security allow it?", Leaving: j.DeletionTimestamp != nil}
+	return reconciler.JobStatus{Waits: true, Reason: executor.Queued, Detail: "waits for Kubernetes to make its pod: do the namespace's quota and pod security allow it?", Leaving: j.DeletionTimestamp != nil}
 }
 
 // imageReasons are why an image cannot be had, and startReasons why a container of it

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 )
 
@@ -107,16 +107,19 @@ func TestOnlyOurOwnOrphansAreEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := remote.Job{Name: "millrace-" + strings.ToLower(rand.Text()), ID: "run_1.orphan.0.1", Fence: "f", VCPU: 1, MemoryBytes: 64 << 20}
+	job := reconciler.Job{Name: "millrace-" + strings.ToLower(rand.Text()), ID: "run_1.orphan.0.1", Fence: "f", VCPU: 1, MemoryBytes: 64 << 20}
 	theirs := job
 	theirs.Name += "-theirs"
-	if err := errors.Join(s.cluster.Start(t.Context(), job), other.Start(t.Context(), theirs)); err != nil {
-		t.Fatal(err)
+	for k, j := range map[*Cluster]reconciler.Job{s.cluster: job, other: theirs} {
+		if _, err := k.Start(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Cleanup(func() { _ = other.End(context.Background(), theirs.Name) })
 	listed := func(k *Cluster, name string) bool {
-		jobs, err := k.Jobs(t.Context())
-		return err == nil && jobs[name] != remote.Seen{} && !jobs[name].Leaving
+		listing, err := k.Jobs(t.Context())
+		status, there := listing.Jobs[name]
+		return err == nil && there && !status.Leaving
 	}
 	drivertest.Eventually(t, func() bool { return listed(other, theirs.Name) }, func() string { return "the other installation does not see its own job" })
 	b.Do(t, b.Spec(t, "true"))

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -257,7 +258,7 @@ func TestASessionIsGoodForItsOwnAttemptAlone(t *testing.T) {
 func TestAJobThatNobodyWantsIsEnded(t *testing.T) {
 	t.Parallel()
 	b, s, _ := fixture(t)
-	if err := s.Start(t.Context(), remote.Job{Name: "millrace-orphan", ID: "run_1.orphan.0.1", Fence: "f"}); err != nil {
+	if _, err := s.Start(t.Context(), reconciler.Job{Name: "millrace-orphan", ID: "run_1.orphan.0.1", Fence: "f"}); err != nil {
 		t.Fatal(err)
 	}
 	b.Do(t, b.Spec(t, "true"))

@@ -3,7 +3,6 @@ package remote
 import (
 	"archive/tar"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 )
@@ -28,7 +28,7 @@ type Files struct {
 var _ executor.Files = (*Files)(nil)
 
 // Known finds an attempt of a driver, with its record.
-type Known func(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error)
+type Known func(ctx context.Context, id string) (reconciler.Attempt, *executor.Exit, error)
 
 // NewFiles is for a driver that knows attempts.
 func NewFiles(known Known, objects attempts.Objects, temp string) *Files {
@@ -156,12 +156,12 @@ func (f *Files) Collect(ctx context.Context, h executor.Handle, o executor.Outpu
 	return nil, fault.Invalid("%s was not sent", o.Path)
 }
 
-func (f *Files) open(ctx context.Context, a attempts.Attempt, name string, folder bool) (io.ReadCloser, error) {
-	r, err := f.objects.Open(ctx, attempts.ObjectKey(a.ID, a.Fence, name), 0, -1)
+func (f *Files) open(ctx context.Context, a reconciler.Attempt, name string, folder bool) (io.ReadCloser, error) {
+	r, err := f.objects.Open(ctx, attempts.ObjectKey(a.Job.ID, a.Job.Fence, name), 0, -1)
 	if err != nil || !folder {
 		return r, asMissing(err)
 	}
-	m, err := f.objects.Open(ctx, attempts.ObjectKey(a.ID, a.Fence, name+shimremote.ManifestSuffix), 0, -1)
+	m, err := f.objects.Open(ctx, attempts.ObjectKey(a.Job.ID, a.Job.Fence, name+shimremote.ManifestSuffix), 0, -1)
 	if err != nil {
 		return nil, errors.Join(asMissing(err), r.Close())
 	}
@@ -198,9 +198,8 @@ func (f *Files) Open(context.Context, executor.Handle, string) (io.ReadSeekClose
 // Progress is what a running command last said.
 func (f *Files) Progress(ctx context.Context, h executor.Handle) (done, total float64, ok bool) {
 	a, _, err := f.known(ctx, ID(h.Key))
-	var s shimremote.State
-	if err != nil || a.State == nil || json.Unmarshal(a.State, &s) != nil {
+	if err != nil {
 		return 0, 0, false
 	}
-	return taskenv.ParseProgress(s.Progress)
+	return taskenv.ParseProgress(a.Progress)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 )
 
@@ -25,7 +26,7 @@ func TestTimesThatAreBilledAreTheServersOwn(t *testing.T) {
 			t.Parallel()
 			b, s, _ := fixture(t)
 			s.mu.Lock()
-			s.hold = &remote.Seen{Node: "here"} // nothing is started: this test is the shim
+			s.hold = &reconciler.JobStatus{Node: "here"} // nothing is started: this test is the shim
 			s.mu.Unlock()
 			spec := b.Spec(t, "true")
 			before := time.Now()

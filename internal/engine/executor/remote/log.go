@@ -7,29 +7,18 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/attempts"
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 )
 
 // logRead is how much of a log is read at once.
 const logRead = 2 << 20
 
-// Logs reads what a shim has reported so far.
-func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
-	if err := d.fresh(ctx); err != nil {
-		return executor.Log{}, err
-	}
-	d.mu.Lock()
-	a := d.find(h)
-	if a == nil {
-		d.mu.Unlock()
-		return executor.Log{}, fault.NotFound("no such attempt")
-	}
-	r := &logReader{ctx: ctx, store: d.config.Pieces, id: a.row.ID, at: offset, end: a.row.LogSize}
-	d.mu.Unlock()
-	begins, err := r.fill()
-	return executor.Log{ReadCloser: r, Offset: begins, Size: r.end}, err
+func (r *rows) Log(ctx context.Context, a reconciler.Attempt, offset int64) (executor.Log, error) {
+	l := &logReader{ctx: ctx, store: r.config.Pieces, id: a.Job.ID, at: offset, end: a.LogSize}
+	begins, err := l.fill()
+	return executor.Log{ReadCloser: l, Offset: begins, Size: l.end}, err
 }
 
 // logReader reads a log as far as it was known to reach, or to where something is
@@ -84,9 +73,8 @@ func (r *logReader) Read(p []byte) (int, error) {
 
 func (r *logReader) Close() error { return nil }
 
-// Marks say when the log was written.
-func (d *Driver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
-	pieces, err := d.config.Pieces.AttemptLog(ctx, ID(h.Key), offset, logRead)
+func (r *rows) Marks(ctx context.Context, ref reconciler.Ref, offset int64) ([]executor.LogMark, error) {
+	pieces, err := r.config.Pieces.AttemptLog(ctx, ref.ID, offset, logRead)
 	if err != nil {
 		return nil, err
 	}

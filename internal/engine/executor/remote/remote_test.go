@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
@@ -50,8 +51,8 @@ type site struct {
 
 	mu      sync.Mutex
 	jobs    map[string]*process
-	hold    *remote.Seen // what is said of jobs in place of starting them
-	held    map[string]remote.Seen
+	hold    *reconciler.JobStatus // what is said of jobs in place of starting them
+	held    map[string]reconciler.JobStatus
 	evicted bool // all of them
 	panics  int  // that its next calls end in
 }
@@ -67,7 +68,7 @@ func newSite(t testing.TB, db *store.DB, folder string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{db: db, objects: objects.Kept{Store: keep, Presigner: keep}, hints: make(chan struct{}, 1), folder: folder, jobs: map[string]*process{}, held: map[string]remote.Seen{}}
+	s := &site{db: db, objects: objects.Kept{Store: keep, Presigner: keep}, hints: make(chan struct{}, 1), folder: folder, jobs: map[string]*process{}, held: map[string]reconciler.JobStatus{}}
 	service := attempts.NewService(db, s.objects, testKey, func(string) {
 		select {
 		case s.hints <- struct{}{}:
@@ -82,10 +83,10 @@ func newSite(t testing.TB, db *store.DB, folder string) *site {
 }
 
 // open makes a driver on the site.
-func (s *site) open(t testing.TB) *remote.Driver {
+func (s *site) open(t testing.TB) *reconciler.Driver {
 	t.Helper()
 	d, err := remote.Open(context.Background(), remote.Config{
-		Name: "processes", Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints,
+		Name: "processes", Cluster: "the site", Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now, Lag: 2 * time.Second, ImageWait: time.Minute, GiveUpAfter: s.giveUpAfter,
 	}, s)
 	if err != nil {
@@ -116,20 +117,22 @@ func (s *site) mayPanic() {
 	}
 }
 
-func (s *site) Start(_ context.Context, j remote.Job) error {
+func (s *site) Start(_ context.Context, j reconciler.Job) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mayPanic()
 	if s.jobs[j.Name] != nil {
-		return nil
+		return j.Name, nil
 	}
 	if s.hold != nil {
-		s.held[j.Name] = *s.hold
-		return nil
+		status := *s.hold
+		status.Number = j.Name
+		s.held[j.Name] = status
+		return j.Name, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return "", err
 	}
 	p := &process{cmd: exec.Command(self, shimremote.Arguments()...), done: make(chan struct{}), dir: filepath.Join(s.folder, j.ID)}
 	p.cmd.Env = []string{
@@ -138,23 +141,23 @@ func (s *site) Start(_ context.Context, j remote.Job) error {
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
-		return err
+		return "", err
 	}
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.done)
 	}()
 	s.jobs[j.Name] = p
-	return nil
+	return j.Name, nil
 }
 
-func (s *site) Jobs(context.Context) (map[string]remote.Seen, error) {
+func (s *site) Jobs(context.Context) (reconciler.Listing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mayPanic()
 	all := maps.Clone(s.held)
 	for name, p := range s.jobs {
-		seen := remote.Seen{Node: "here", Evicted: s.evicted}
+		seen := reconciler.JobStatus{Number: name, Node: "here", Evicted: s.evicted}
 		select {
 		case <-p.done:
 			seen.Ended, seen.Reason = true, executor.Lost
@@ -162,8 +165,10 @@ func (s *site) Jobs(context.Context) (map[string]remote.Seen, error) {
 		}
 		all[name] = seen
 	}
-	return all, nil
+	return reconciler.Listing{Jobs: all}, nil
 }
+
+func (s *site) Forget(ctx context.Context, name string) error { return s.End(ctx, name) }
 
 func (s *site) End(_ context.Context, name string) error {
 	s.mu.Lock()
@@ -194,15 +199,6 @@ func (s *site) endAll() {
 	}
 }
 
-// here is a driver whose commands see their folders as they are.
-type here struct{ *remote.Driver }
-
-func (h here) Capabilities(ctx context.Context) (executor.Capabilities, error) {
-	c, err := h.Driver.Capabilities(ctx)
-	c.TaskPlaces = executor.Places{}
-	return c, err
-}
-
 // sites makes drivers on folders: those on the same folder are of one site.
 func sites() drivertest.Maker {
 	var mu sync.Mutex
@@ -218,7 +214,7 @@ func sites() drivertest.Maker {
 		mu.Unlock()
 		d := s.open(t)
 		return drivertest.Subject{
-			Driver: here{d}, NoRuns: true, Leave: func() { _ = d.Close() }, Stage: drivertest.StageIn(s.objects),
+			Driver: d, NoRuns: true, Leave: func() { _ = d.Close() }, Stage: drivertest.StageIn(s.objects),
 			Lose: func(t *testing.T, spec executor.Spec) {
 				s.mu.Lock()
 				defer s.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
-	"github.com/millrace/millrace/internal/engine/executor/remote"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // held is a driver of a cluster that starts nothing, and says this of every job.
-func held(t *testing.T, says remote.Seen) *drivertest.Fixture {
+func held(t *testing.T, says reconciler.JobStatus) *drivertest.Fixture {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "attempts")
 	s := newSite(t, storetest.Open(t, storetest.SQLite(t)), folder)
@@ -27,9 +27,9 @@ func held(t *testing.T, says remote.Seen) *drivertest.Fixture {
 // that anybody pays for.
 func TestAJobDoesNotWaitForRoomForEver(t *testing.T) {
 	t.Parallel()
-	b := held(t, remote.Seen{Waits: true, Reason: executor.Unschedulable, Detail: "waits for a node: Insufficient cpu"})
+	b := held(t, reconciler.JobStatus{Waits: true, Blocked: true, Reason: executor.Unschedulable, Detail: "waits for a node: Insufficient cpu"})
 	seen := b.Do(t, b.Spec(t, "true"))
-	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "no room for it within 1ms: waits for a node: Insufficient cpu") {
+	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "could not start it for 1ms: waits for a node: Insufficient cpu") {
 		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
 	}
 	if !seen.Exit.Start.Equal(seen.Exit.End) {
@@ -40,7 +40,7 @@ func TestAJobDoesNotWaitForRoomForEver(t *testing.T) {
 // One that is being started is not meant.
 func TestAJobThatStartsHasRoom(t *testing.T) {
 	t.Parallel()
-	b := held(t, remote.Seen{Waits: true, Reason: executor.Starting})
+	b := held(t, reconciler.JobStatus{Waits: true, Reason: executor.Starting})
 	h := b.Submit(t, b.Spec(t, "true"))
 	seen := b.Await(t, h, func(s executor.Status) bool { return s.Job != "" })
 	if seen.Phase != executor.Pending {
@@ -51,7 +51,7 @@ func TestAJobThatStartsHasRoom(t *testing.T) {
 // That no server answered is ours, and not a failure of the step.
 func TestAJobThatReachedNoServerIsLost(t *testing.T) {
 	t.Parallel()
-	b := held(t, remote.Seen{Ended: true, Reason: executor.NeverStarted, Detail: "its pod reached no server"})
+	b := held(t, reconciler.JobStatus{Ended: true, Reason: executor.NeverStarted, Detail: "its pod reached no server"})
 	seen := b.Do(t, b.Spec(t, "true"))
 	if seen.Phase != executor.Gone || seen.Reason != executor.Lost || !strings.Contains(seen.Detail, "no server") {
 		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
@@ -102,7 +102,7 @@ func TestPanicsOfAClusterLoseNoAttempt(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "attempts")
 	s := newSite(t, storetest.Open(t, storetest.SQLite(t)), folder)
 	s.panics = 4
-	b := &drivertest.Fixture{Subject: drivertest.Subject{Driver: here{s.open(t)}}, Folder: folder}
+	b := &drivertest.Fixture{Subject: drivertest.Subject{Driver: s.open(t)}, Folder: folder}
 	if seen := b.Do(t, b.Spec(t, "exit 3")); seen.Reason != executor.ExitedNonZero || seen.Exit.Code != 3 {
 		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
 	}

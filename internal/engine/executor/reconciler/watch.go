@@ -1,4 +1,4 @@
-package remote
+package reconciler
 
 import (
 	"context"
@@ -24,19 +24,22 @@ func (d *Driver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 
 // status is how an attempt is seen. The lock is held.
 func (d *Driver) status(a *attempt) executor.Status {
-	s := executor.Status{Handle: d.handle(a), Phase: executor.Pending, Reason: executor.Starting, Host: d.node(a), At: a.row.SubmittedAt}
-	if a.known || !a.row.BeganAt.IsZero() {
-		s.Job = a.name
+	s := executor.Status{
+		Handle: d.handle(a), Phase: executor.Pending, Reason: executor.Starting, Host: a.node(), At: a.SubmittedAt,
+		Job: a.number, Suspended: slices.Clone(a.suspended),
 	}
 	if s.Job != "" && d.config.Inspect != nil {
-		s.Inspect = d.config.Inspect(a.name)
+		s.Inspect = d.config.Inspect(a.number, a.outcome != nil)
 	}
 	switch {
 	case a.outcome != nil:
 		s.Phase, s.Reason, s.Detail, s.Host, s.Exit, s.At, s.SeenAt = a.outcome.Phase, a.outcome.Reason, a.outcome.Detail, a.outcome.Node, a.outcome.Exit, a.outcome.At, a.outcome.SeenAt
-	case !a.row.RunningAt.IsZero():
-		s.Phase, s.Reason, s.At, s.SeenAt = executor.Running, executor.Executing, a.row.RunningAt, a.row.HeardAt
-		if a.row.Stopping {
+		if s.Exit != nil {
+			s.Suspended = s.Exit.Suspended
+		}
+	case !a.RunningAt.IsZero():
+		s.Phase, s.Reason, s.At, s.SeenAt = executor.Running, executor.Executing, a.RunningAt, a.HeardAt
+		if a.Stopping {
 			s.Reason = executor.Stopping
 		}
 	case a.known && a.seen.Waits && a.seen.Reason != "":
@@ -44,6 +47,8 @@ func (d *Driver) status(a *attempt) executor.Status {
 		if s.Reason == executor.ImageUnavailable || s.Reason == executor.StartFailed { // so far
 			s.Reason = executor.Unschedulable
 		}
+	case !a.known && a.refusal != "":
+		s.Reason, s.Detail = executor.Queued, d.config.Words.Cluster+" does not take it at the moment: "+a.refusal
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package remote
+package reconciler
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
@@ -18,7 +17,7 @@ type situation struct {
 	unasked                bool          // the cluster did not answer
 	starting               bool
 	tries                  int
-	seen                   Seen
+	seen                   JobStatus
 	failing                time.Duration
 	submitted              time.Duration
 	exit                   *executor.Exit
@@ -33,7 +32,7 @@ const (
 )
 
 // judged is what follows from a situation.
-func judged(t *testing.T, s situation) (o *outcome, end, start bool) {
+func judged(t *testing.T, s situation) verdict {
 	t.Helper()
 	now := time.Unix(1_700_000_000, 0)
 	ago := func(d time.Duration) time.Time {
@@ -42,13 +41,13 @@ func judged(t *testing.T, s situation) (o *outcome, end, start bool) {
 		}
 		return now.Add(-d)
 	}
-	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp}}
+	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp, Idempotent: true, Words: Words{Cluster: "Slurm", NoProgram: "set `interpreter`"}}}
 	a := &attempt{
-		row: attempts.Attempt{
-			Fence: "f", SubmittedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard), EndedAt: ago(s.said),
-			Stopping: s.stopping > 0, Grace: grace,
+		Attempt: Attempt{
+			Job: Job{Fence: "f"}, SubmittedAt: ago(max(s.submitted, 1)), BlockedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard),
+			EndedAt: ago(s.said), Stopping: s.stopping > 0, Grace: grace,
 		},
-		seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
+		asOf: now, signalled: now, signalledGrace: grace, seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
 	}
 	if s.exit != nil {
 		text, err := json.Marshal(s.exit)
@@ -65,8 +64,12 @@ func judged(t *testing.T, s situation) (o *outcome, end, start bool) {
 func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	const hour = time.Hour
-	waits := func(r executor.Reason) Seen { return Seen{Waits: true, Reason: r, Detail: "why"} }
-	over := func(r executor.Reason) Seen { return Seen{Ended: true, Reason: r, Detail: "why"} }
+	waits := func(r executor.Reason) JobStatus {
+		return JobStatus{Waits: true, Blocked: r == executor.Unschedulable, Reason: r, Detail: "why"}
+	}
+	over := func(r executor.Reason) JobStatus {
+		return JobStatus{Ended: true, Silent: r == executor.OutOfMemory, Reason: r, Detail: "why"}
+	}
 	for name, tt := range map[string]struct {
 		in         situation
 		phase      executor.Phase // empty: it goes on
@@ -76,7 +79,7 @@ func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 	}{
 		"it runs":                                {in: situation{began: hour, heard: 1, tries: 1}},
 		"it waits for others":                    {in: situation{seen: waits(executor.Queued), submitted: giveUp - 1, tries: 1}},
-		"it has waited too long":                 {in: situation{seen: waits(executor.Unschedulable), submitted: giveUp, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "no room for it within 1h0m0s: why", end: true},
+		"it has waited too long":                 {in: situation{seen: waits(executor.Unschedulable), submitted: giveUp, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "could not start it for 1h0m0s: why", end: true},
 		"its image is being fetched":             {in: situation{seen: waits(executor.Starting), submitted: 2 * giveUp, tries: 1}},
 		"its image cannot be had yet":            {in: situation{seen: waits(executor.ImageUnavailable), failing: imageWait - 1, tries: 1}},
 		"its image cannot be had":                {in: situation{seen: waits(executor.ImageUnavailable), failing: imageWait, tries: 1}, phase: executor.Ended, reason: executor.ImageUnavailable, words: "why", end: true},
@@ -100,7 +103,7 @@ func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 		"stopped before anybody knows":           {in: situation{unknown: true, unasked: true, stopping: 1}, phase: executor.Ended, reason: executor.Cancelled, end: true},
 		"stopped, and takes its time":            {in: situation{began: hour, heard: 1, stopping: grace + stopHard, tries: 1}},
 		"stopped, and does not end":              {in: situation{began: hour, heard: 1, stopping: grace + stopHard + 1, tries: 1}, end: true},
-		"stopped, and leaving by itself":         {in: situation{began: hour, heard: 1, stopping: hour, seen: Seen{Leaving: true}, tries: 1}},
+		"stopped, and leaving by itself":         {in: situation{began: hour, heard: 1, stopping: hour, seen: JobStatus{Leaving: true}, tries: 1}},
 		"stopped, and gone without a word":       {in: situation{unknown: true, began: hour, stopping: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Cancelled, end: true},
 		"its shim has said the end":              {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f"}, unknown: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedZero},
 		"and failed":                             {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 3}, unasked: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedNonZero},
@@ -110,9 +113,10 @@ func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 		"preempted, says the shim alone": {in: situation{began: hour, said: lag - 1, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}},
 		"preempted by its own command":   {in: situation{began: hour, said: lag, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Signaled},
 		"preempted, and nobody is asked": {in: situation{began: hour, said: hour, unasked: true, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}},
-		"preempted by the cluster":       {in: situation{began: hour, said: 1, seen: Seen{Evicted: true}, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Preempted},
+		"preempted by the cluster":       {in: situation{began: hour, said: 1, seen: JobStatus{Evicted: true}, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Preempted},
 	} {
-		o, end, start := judged(t, tt.in)
+		v := judged(t, tt.in)
+		o, end, start := v.outcome, v.end, v.start
 		if end != tt.end || start != tt.start || (o == nil) != (tt.phase == "") {
 			t.Errorf("%s: %+v, end: %v, start: %v", name, o, end, start)
 			continue
@@ -134,7 +138,7 @@ func TestTheTimesOfAnAttemptAreTheServers(t *testing.T) {
 	t.Parallel()
 	claims := executor.Exit{Fence: "f", Start: time.Unix(0, 0), End: time.Unix(1<<33, 0)}
 	for began, want := range map[time.Duration]time.Duration{time.Hour: time.Hour - time.Second, 0: 0} {
-		o, _, _ := judged(t, situation{began: began, said: time.Second, exit: &claims, tries: 1})
+		o := judged(t, situation{began: began, said: time.Second, exit: &claims, tries: 1}).outcome
 		if took := o.Exit.End.Sub(o.Exit.Start); took != want {
 			t.Errorf("begun %s ago: %s", began, took)
 		}
@@ -146,16 +150,16 @@ func TestTheTimesOfAnAttemptAreTheServers(t *testing.T) {
 func TestTimeToNoticeALossIsNotWork(t *testing.T) {
 	t.Parallel()
 	const heard = 40 * time.Second
-	gone, _, _ := judged(t, situation{unknown: true, began: time.Hour, heard: heard, missing: lag, tries: 1})
+	gone := judged(t, situation{unknown: true, began: time.Hour, heard: heard, missing: lag, tries: 1}).outcome
 	if silent := gone.At.Sub(gone.SeenAt); silent != heard {
 		t.Errorf("it was last seen %s before that was noticed", silent)
 	}
-	evicted, _, _ := judged(t, situation{seen: Seen{Ended: true, Reason: executor.Preempted}, began: time.Hour, heard: heard, missing: lag, tries: 1})
+	evicted := judged(t, situation{seen: JobStatus{Ended: true, Reason: executor.Preempted}, began: time.Hour, heard: heard, missing: lag, tries: 1}).outcome
 	if took := evicted.Exit.End.Sub(evicted.Exit.Start); took != time.Hour-heard {
 		t.Errorf("it took %s", took)
 	}
 	now := time.Now()
-	told, _, _ := judged(t, situation{began: time.Hour, said: time.Second, exit: &executor.Exit{Fence: "f", Start: now, End: now.Add(10 * time.Second)}, tries: 1})
+	told := judged(t, situation{began: time.Hour, said: time.Second, exit: &executor.Exit{Fence: "f", Start: now, End: now.Add(10 * time.Second)}, tries: 1}).outcome
 	if own := told.Exit.OwnEnd.Sub(told.Exit.Start); own != 10*time.Second {
 		t.Errorf("by its own account it took %s", own)
 	}
