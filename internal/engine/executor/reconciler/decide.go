@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -138,9 +139,9 @@ func (d *Driver) recorded(a *attempt, asked bool) *Outcome {
 	detail := e.StartFailed
 	switch {
 	case e.NoProgram:
-		detail = d.config.Words.NoProgram
+		detail = cmp.Or(d.config.Words.NoProgram, detail)
 	case reason == executor.TimedOut && a.Job.Timeout == 0:
-		detail = d.config.Words.SiteLimit
+		detail = cmp.Or(d.config.Words.SiteLimit, detail)
 	}
 	return &Outcome{Phase: phase, Reason: reason, Detail: detail, Node: a.node(), Exit: &e, Recorded: true, At: a.EndedAt}
 }
@@ -238,8 +239,8 @@ func (d *Driver) withoutRecord(a *attempt, r executor.Reason, detail string) *Ou
 		e.OutOfDisk, e.Code = true, 137
 	case executor.TimedOut:
 		e.TimedOut = true
-		if a.Job.Timeout == 0 && d.config.Words.SiteLimit != "" {
-			detail = d.config.Words.SiteLimit
+		if a.Job.Timeout == 0 {
+			detail = cmp.Or(d.config.Words.SiteLimit, detail)
 		}
 	case executor.Cancelled:
 		e.Stopped = true

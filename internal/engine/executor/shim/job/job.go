@@ -126,6 +126,16 @@ func (f Folder) Claimed() bool {
 	return err == nil
 }
 
+// Begun reports whether some job has begun with the attempt. A claim of the server's is
+// none.
+func (f Folder) Begun() bool {
+	if !f.Claimed() {
+		return false
+	}
+	text, err := rawfile.ReadRegular(f.path(claimFile))
+	return err != nil || string(text) != withdrawn+"\n"
+}
+
 func read(path string, into any) error {
 	text, err := rawfile.ReadRegular(path) // a task may have put something else there
 	if err != nil {
