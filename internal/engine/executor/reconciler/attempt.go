@@ -44,7 +44,8 @@ type attempt struct {
 	signalledGrace time.Duration // with what grace
 	ended          time.Time     // when the cluster was last told to end its job
 
-	told executor.Status
+	keepAt time.Time // before which keeping its outcome is not tried again
+	told   executor.Status
 }
 
 // Refresh reads what is kept of all attempts, whichever server submitted them.
@@ -167,8 +168,11 @@ func (a *attempt) noteSuspended(before JobStatus) {
 // silentSince is since when neither the cluster lists a job that lives nor its shim says
 // something.
 func (a *attempt) silentSince() time.Time {
-	if a.HeardAt.After(a.missing) {
-		return a.HeardAt
+	since := a.missing
+	for _, heard := range []time.Time{a.BeganAt, a.HeardAt} {
+		if heard.After(since) {
+			since = heard
+		}
 	}
-	return a.missing
+	return since
 }

@@ -29,7 +29,7 @@ func (d *Driver) verdict(a *attempt, asked bool) verdict {
 		a.stopped = now
 	}
 	switch {
-	case a.outcome != nil:
+	case a.outcome != nil || now.Before(a.keepAt):
 		return verdict{}
 	case a.exit != nil:
 		return verdict{outcome: d.recorded(a, asked)}
@@ -42,7 +42,7 @@ func (d *Driver) verdict(a *attempt, asked bool) verdict {
 	switch {
 	case !asked:
 		return v
-	case !a.known && !began && a.tries == 0 && (d.config.Idempotent || a.ours):
+	case !a.known && !began && (a.refusal != "" || a.tries == 0 && (d.config.Idempotent || a.ours)):
 		return verdict{start: !now.Before(a.retryAt)}
 	case !a.known || a.seen.Ended:
 		vanished := d.vanished(a)
@@ -90,7 +90,8 @@ func (d *Driver) vanished(a *attempt) verdict {
 	case a.Stopping:
 		return ended(d.stopped(a))
 	case again && a.tries < maxStarts:
-		return verdict{start: !d.config.Now().Before(a.retryAt)}
+		a.missing, a.asked = time.Time{}, time.Time{}
+		return verdict{start: true}
 	case again && a.known:
 		return ended(d.gone(a, a.seen.Reason, cluster+" has lost the job before it began"))
 	case again:

@@ -22,6 +22,11 @@ type situation struct {
 	submitted              time.Duration
 	exit                   *executor.Exit
 	said                   time.Duration // since when the shim has said how it ended
+	limit                  time.Duration // of the task
+	accounts               bool          // the cluster keeps them
+	unseen                 bool          // no server saw it before it ended
+	signalled              time.Duration // since when it was told to stop
+	before                 time.Duration // its grace then
 }
 
 const (
@@ -41,13 +46,22 @@ func judged(t *testing.T, s situation) verdict {
 		}
 		return now.Add(-d)
 	}
-	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp, Idempotent: true, Words: Words{Cluster: "Slurm", NoProgram: "set `interpreter`"}}}
+	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp, Idempotent: !s.accounts, Words: Words{Cluster: "Slurm", NoProgram: "set `interpreter`", SiteLimit: "set `timeoutSeconds`"}}}
+	if s.accounts {
+		d.accounts = accounting{}
+	}
 	a := &attempt{
 		Attempt: Attempt{
-			Job: Job{Fence: "f"}, SubmittedAt: ago(max(s.submitted, 1)), BlockedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard),
+			Job: Job{Fence: "f", Timeout: s.limit}, SubmittedAt: ago(max(s.submitted, 1)), BlockedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard),
 			EndedAt: ago(s.said), Stopping: s.stopping > 0, Grace: grace,
 		},
-		asOf: now, signalled: now, signalledGrace: grace, seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
+		asOf: now, signalled: ago(s.signalled), signalledGrace: max(s.before, grace), seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
+	}
+	if s.signalled == 0 {
+		a.signalled = now
+	}
+	if !s.unseen {
+		a.pendingAt = ago(s.submitted + 1)
 	}
 	if s.exit != nil {
 		text, err := json.Marshal(s.exit)
@@ -162,5 +176,145 @@ func TestTimeToNoticeALossIsNotWork(t *testing.T) {
 	told := judged(t, situation{began: time.Hour, said: time.Second, exit: &executor.Exit{Fence: "f", Start: now, End: now.Add(10 * time.Second)}, tries: 1}).outcome
 	if own := told.Exit.OwnEnd.Sub(told.Exit.Start); own != 10*time.Second {
 		t.Errorf("by its own account it took %s", own)
+	}
+}
+
+// accounting is a cluster that keeps accounts, which do not matter here.
+type accounting struct{ Accounts }
+
+// Where a report takes its time on its way, and the cluster keeps accounts, it may say
+// what it has done to a job before the shim does, or long after.
+func TestWhatFollowsWithAccounts(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	over := func(r executor.Reason) JobStatus {
+		return JobStatus{Ended: true, Leaving: true, Again: r != executor.Lost, Reason: r, Detail: "Slurm says so", NotBegun: "does the machine see the folder?"}
+	}
+	for name, tt := range map[string]struct {
+		in     situation
+		phase  executor.Phase // empty: it goes on
+		reason executor.Reason
+		words  string
+		start  bool
+	}{
+		"it is said to have succeeded": {in: situation{seen: over(executor.Lost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, words: "Slurm says so"},
+		"too much memory, says Slurm":  {in: situation{seen: over(executor.OutOfMemory), began: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.OutOfMemory},
+		"and its shim may say so yet":  {in: situation{seen: over(executor.OutOfMemory), began: hour, missing: lag - 1, tries: 1}},
+		"its own time limit":           {in: situation{seen: over(executor.TimedOut), began: hour, missing: lag, tries: 1, limit: hour}, phase: executor.Ended, reason: executor.TimedOut, words: "Slurm says so"},
+		"the site's time limit":        {in: situation{seen: over(executor.TimedOut), began: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.TimedOut, words: "set `timeoutSeconds`"},
+		"cancelled by us":              {in: situation{seen: over(executor.Preempted), began: hour, stopping: lag, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Cancelled},
+		"cancelled by the site":        {in: situation{seen: over(executor.Preempted), began: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Preempted},
+		"its machine is gone":          {in: situation{seen: over(executor.NodeLost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.NodeLost},
+		"never begun, and not wanted":  {in: situation{seen: over(executor.NodeLost), stopping: 1, missing: 1, tries: 1}, phase: executor.Ended, reason: executor.Cancelled},
+		"never begun, and failed":      {in: situation{seen: over(executor.Lost), missing: lag, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "before the task began: does the machine see the folder?"},
+		"never begun: a lost machine":  {in: situation{seen: over(executor.NodeLost), missing: lag, tries: 1}, start: true},
+		"never begun: cancelled there": {in: situation{seen: over(executor.Preempted), missing: lag, tries: 2}, start: true},
+		"never begun, again and again": {in: situation{seen: over(executor.NodeLost), missing: lag, tries: maxStarts}, phase: executor.Gone, reason: executor.NodeLost, words: "has lost the job before it began"},
+		"another server may start it":  {in: situation{unknown: true, missing: lag - 1}},
+		"no server has started it":     {in: situation{unknown: true, missing: lag}, start: true},
+		"it is not wanted":             {in: situation{unknown: true, stopping: 1, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Cancelled},
+		"it had begun":                 {in: situation{unknown: true, began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost},
+		"too often":                    {in: situation{unknown: true, missing: lag, tries: maxStarts}, phase: executor.Gone, reason: executor.EngineForgot},
+	} {
+		tt.in.accounts = true
+		v := judged(t, tt.in)
+		if v.start != tt.start || (v.outcome == nil) != (tt.phase == "") {
+			t.Errorf("%s: %+v", name, v)
+			continue
+		}
+		if o := v.outcome; o != nil && (o.Phase != tt.phase || o.Reason != tt.reason || !strings.Contains(o.Detail, tt.words) || o.Recorded || o.Phase == executor.Ended && executor.ReasonOf(o.Exit) != tt.reason) {
+			t.Errorf("%s: %+v, %+v", name, o, o.Exit)
+		}
+	}
+}
+
+// A cluster that sends the same signal when it takes a machine back and at the site's time
+// limit is asked which of them it was, for as long as its word may take.
+func TestASignalOfTheClusterIsExplained(t *testing.T) {
+	t.Parallel()
+	taken := &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}
+	for name, tt := range map[string]struct {
+		seen   JobStatus
+		said   time.Duration
+		reason executor.Reason // empty: it waits
+		detail string
+	}{
+		"not yet":             {JobStatus{}, lag - 1, "", ""},
+		"the site's limit":    {JobStatus{Ended: true, Reason: executor.TimedOut}, 1, executor.TimedOut, "timeoutSeconds"},
+		"it took it back":     {JobStatus{Ended: true, Reason: executor.Preempted}, 1, executor.Preempted, ""},
+		"it does not say why": {JobStatus{}, lag, executor.Preempted, ""},
+	} {
+		o := judged(t, situation{began: time.Hour, said: tt.said, seen: tt.seen, exit: taken, tries: 1, accounts: true}).outcome
+		if (o == nil) != (tt.reason == "") || o != nil && (o.Reason != tt.reason || !strings.Contains(o.Detail, tt.detail) || !o.Recorded) {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// What is paid for is never what a job says of itself.
+func TestWhenAnAttemptRan(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time {
+		return time.Unix(1_700_000_000, 0).Add(time.Duration(minutes) * time.Minute)
+	}
+	over := func(start, end time.Time) JobStatus { return JobStatus{Ended: true, Start: start, End: end} }
+	var zero time.Time
+	for name, tt := range map[string]struct {
+		running, pending time.Time
+		seen             JobStatus
+		start, end       time.Time
+	}{
+		"nobody knows":               {start: at(60), end: at(60)},
+		"seen to start":              {running: at(10), pending: at(5), start: at(10), end: at(60)},
+		"seen not to have begun":     {pending: at(5), start: at(5), end: at(60)},
+		"only the cluster saw it":    {seen: over(at(20), at(30)), start: at(20), end: at(30)},
+		"the cluster saw its end":    {running: at(10), seen: over(at(9), at(30)), start: at(10), end: at(30)},
+		"an end before the start":    {running: at(10), seen: over(at(1), at(2)), start: at(10), end: at(60)},
+		"an end in the future":       {running: at(10), seen: over(at(1), at(90)), start: at(10), end: at(60)},
+		"a start in the future":      {seen: over(at(70), at(80)), start: at(60), end: at(60)},
+		"times that are not known":   {seen: over(zero, zero), start: at(60), end: at(60)},
+		"the cluster thinks it runs": {seen: JobStatus{Start: at(20), End: at(30)}, start: at(60), end: at(60)},
+	} {
+		a := &attempt{Attempt: Attempt{RunningAt: tt.running, EndedAt: at(60)}, pendingAt: tt.pending, seen: tt.seen, known: true}
+		if start, end := (&Driver{accounts: accounting{}}).times(a); !start.Equal(tt.start) || !end.Equal(tt.end) {
+			t.Errorf("%s: from %s to %s", name, start, end)
+		}
+	}
+}
+
+// Where no server saw when an attempt ran, the cluster's accounts have time to say it.
+func TestTimesThatNobodySawAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	exit := &executor.Exit{Fence: "f"}
+	unseen := situation{unseen: true, exit: exit, tries: 1, accounts: true}
+	for said, done := range map[time.Duration]bool{1: false, 2*lag - 1: false, 2 * lag: true} {
+		unseen.said = said
+		if o := judged(t, unseen).outcome; (o != nil) != done {
+			t.Errorf("%s after it was reported: %+v", said, o)
+		}
+	}
+	unseen.said, unseen.seen = 1, JobStatus{Ended: true, Reason: executor.Lost}
+	if o := judged(t, unseen).outcome; o == nil || o.Reason != executor.ExitedZero {
+		t.Errorf("as soon as it is said: %+v", o)
+	}
+}
+
+// A job is told softly and again, and sooner when its grace has become shorter.
+func TestWhenAJobIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   situation
+		told bool
+	}{
+		"nobody stops it":          {situation{began: 1, signalled: time.Hour, tries: 1}, false},
+		"it was told":              {situation{began: 1, stopping: 1, signalled: stopAgain - 1, tries: 1}, false},
+		"it was told long ago":     {situation{began: 1, stopping: 1, signalled: stopAgain, tries: 1}, true},
+		"it has less grace now":    {situation{began: 1, stopping: 1, signalled: 1, before: grace + 1, tries: 1}, true},
+		"it has ended":             {situation{began: 1, stopping: 1, signalled: time.Hour, said: 1, exit: &executor.Exit{Fence: "f"}, tries: 1}, false},
+		"the cluster is not there": {situation{began: 1, stopping: 1, signalled: time.Hour, unasked: true, tries: 1}, true},
+	} {
+		if v := judged(t, tt.in); v.signal != tt.told {
+			t.Errorf("%s: %+v", name, v)
+		}
 	}
 }

@@ -64,8 +64,9 @@ type Driver struct {
 	wake     chan struct{}
 	starts   chan string
 
-	looking sync.Mutex // one look at a time
-	reading sync.Mutex // of the records, so that none takes the place of a later one
+	looking sync.Mutex   // one look at a time
+	asked   time.Time    // when the cluster was last asked for its jobs; of whoever looks
+	reading sync.RWMutex // of the records, so that none takes the place of a later one, or knows an attempt before whoever submits it
 
 	mu       sync.Mutex
 	closed   bool
@@ -144,6 +145,8 @@ func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec)
 	if err != nil {
 		return executor.Handle{}, err
 	}
+	d.reading.RLock()
+	defer d.reading.RUnlock()
 	kept := Attempt{Job: d.jobOf(s), RunFence: p.RunFence(), SubmittedAt: d.config.Now()}
 	if err := p.Check(); err != nil {
 		return executor.Handle{}, err

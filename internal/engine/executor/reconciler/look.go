@@ -15,14 +15,22 @@ const (
 	askAgain   = 5 * time.Second      // the cluster's accounts, where they may come to know more
 	stopAgain  = 5 * time.Second      // the cluster is told again
 	stopHard   = 20 * time.Second     // after the grace, the cluster ends the job itself
+	keepAgain  = 5 * time.Second      // an outcome that could not be kept
+	sayAgain   = time.Minute          // what is wrong
+	askIdle    = 30 * time.Second     // the cluster, while there are no attempts
 )
 
 // follow looks whenever there may be something new, and every now and then.
 func (d *Driver) follow(ctx context.Context) {
+	var said string
+	var saidAt time.Time
 	for {
 		began := d.config.Now()
-		if err := d.look(ctx); err != nil && ctx.Err() == nil {
+		if err := d.look(ctx); err == nil {
+			said = ""
+		} else if ctx.Err() == nil && (err.Error() != said || began.Sub(saidAt) >= sayAgain) {
 			d.config.Log.WarnContext(ctx, "cannot look at the attempts on a cluster", slog.Any("error", err))
+			said, saidAt = err.Error(), began
 		}
 		select {
 		case <-ctx.Done():
@@ -37,18 +45,23 @@ func (d *Driver) follow(ctx context.Context) {
 
 // pause is how long nothing is looked at after a look that took so long.
 func (d *Driver) pause(took time.Duration) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	open := 0
-	for _, a := range d.attempts {
-		if a.outcome == nil {
-			open++
-		}
-	}
+	open := d.unfinished()
 	if open == 0 {
 		return max(d.config.LookEvery, time.Second)
 	}
 	return min(max(time.Duration(open)*lookPart, d.config.LookEvery, took), lookAtMost)
+}
+
+// unfinished counts the attempts without an outcome.
+func (d *Driver) unfinished() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.attempts {
+		if a.outcome == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // look compares what the cluster says with what shims have said. The cluster is
@@ -57,6 +70,10 @@ func (d *Driver) look(ctx context.Context) error {
 	d.looking.Lock()
 	defer d.looking.Unlock()
 	at := d.config.Now()
+	if d.unfinished() == 0 && at.Sub(d.asked) < askIdle {
+		return d.Refresh(ctx)
+	}
+	d.asked = at
 	listing, clusterErr := d.cluster.Jobs(ctx)
 	if err := d.Refresh(ctx); err != nil {
 		return err
@@ -241,14 +258,15 @@ func (d *Driver) conclude(ctx context.Context, a *attempt, o Outcome) bool {
 	if err == nil {
 		end, err = d.config.Records.End(ctx, ref)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err != nil {
 		if !fault.Is(err, fault.KindConflict) { // else it has begun
+			a.keepAt = d.config.Now().Add(keepAgain)
 			d.warn(ctx, "cannot keep how an attempt ended", job, err)
 		}
 		return false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	a.take(end)
 	d.tell(a)
 	return true

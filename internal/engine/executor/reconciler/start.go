@@ -50,7 +50,7 @@ func (d *Driver) start(ctx context.Context, id string) {
 	wanted := a.outcome == nil && !a.Stopping && a.BeganAt.IsZero()
 	if a.permit != nil && a.permit.Check() != nil {
 		// Whichever server finds that the cluster does not have the job starts it.
-		wanted, a.ours, a.permit = false, false, nil
+		wanted, a.ours, a.permit, a.refusal = false, false, nil, ""
 	}
 	a.starting = wanted
 	d.mu.Unlock()

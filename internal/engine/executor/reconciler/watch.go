@@ -47,7 +47,7 @@ func (d *Driver) status(a *attempt) executor.Status {
 		if s.Reason == executor.ImageUnavailable || s.Reason == executor.StartFailed { // so far
 			s.Reason = executor.Unschedulable
 		}
-	case !a.known && a.refusal != "":
+	case a.BeganAt.IsZero() && !a.known && a.refusal != "":
 		s.Reason, s.Detail = executor.Queued, d.config.Words.Cluster+" does not take it at the moment: "+a.refusal
 	}
 	return s

@@ -39,7 +39,7 @@ const (
 // Open follows the attempts of a scope until Close, or until ctx ends.
 func Open(ctx context.Context, c Config, cluster reconciler.Cluster) (*reconciler.Driver, error) {
 	config := reconciler.Config{
-		Name: c.Name, Records: &rows{c}, JobName: jobName, Hints: c.Hints, Log: c.Log, Now: c.Now,
+		Name: c.Name, Records: NewRecords(c), JobName: jobName, Hints: c.Hints, Log: c.Log, Now: c.Now,
 		Ticket: func(id, fence string) string { return attempts.Ticket(c.Key, id, fence) },
 		Words: reconciler.Words{
 			Cluster:   c.Cluster,
@@ -58,11 +58,11 @@ func jobName(id, fence string) string {
 	return "millrace-" + hex.EncodeToString(sum[:12])
 }
 
-// rows are the reconciler.Records of attempts that report over HTTP: rows of the
-// database, and objects.
+// rows are rows of the database, and objects.
 type rows struct{ config Config }
 
-var _ reconciler.Records = (*rows)(nil)
+// NewRecords returns the records of attempts whose shims report to servers.
+func NewRecords(c Config) reconciler.Records { return &rows{c} }
 
 // about is what the next server has to know of an attempt.
 type about struct {

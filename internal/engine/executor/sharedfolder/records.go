@@ -76,6 +76,7 @@ type attempt struct {
 	control job.Control
 	renewed time.Time
 	beats   int64
+	badKey  string // that secrets could not be sealed for
 	exit    json.RawMessage
 	outcome *reconciler.Outcome
 	checked time.Time // when what other servers write was last read
@@ -235,7 +236,8 @@ func (r *Records) hear(ctx context.Context, a *attempt) {
 		a.kept.EndedAt, a.kept.Reported = now, true
 	case s.Exit != nil:
 	case len(s.Key) > 0:
-		if err := r.answer(a, s.Key); err != nil {
+		if err := r.answer(a, s.Key); err != nil && string(s.Key) != a.badKey {
+			a.badKey = string(s.Key)
 			r.config.Log.ErrorContext(ctx, "cannot hand a job its secrets", slog.String("attempt", a.kept.Job.ID), slog.Any("error", err))
 		}
 	case a.kept.RunningAt.IsZero():
