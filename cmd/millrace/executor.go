@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/environments"
 	files "github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/sharedfolder"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/engine/runimages"
 )
@@ -89,7 +90,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 		})
 	}
 	if x.Kind == "slurm" {
-		tools, shared, inUse = filepath.Join(s.Data, "executor-tools", x.Name), x.Slurm.SlurmFolder, slurm.Roots
+		tools, shared, inUse = filepath.Join(s.Data, "executor-tools", x.Name), x.Slurm.SlurmFolder, sharedfolder.Roots
 		open = func(ctx context.Context) (executors.Driver, error) {
 			c := x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log)
 			c.Now = h.db.Now // servers that share the folder compare times in it

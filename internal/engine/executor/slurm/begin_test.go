@@ -10,7 +10,16 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
+
+// still is a cluster that asks Slurm for nothing by itself, and its clock.
+func still(t *testing.T) (*cluster, *time.Time) {
+	t.Helper()
+	now := time.Unix(1_700_000_000, 0)
+	c := Config{Folder: t.TempDir(), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
+	return newCluster(c, "i", shim.Small("/shim")), &now
+}
 
 // begin is a driver whose Slurm is a script. It ends with the test.
 func begin(t *testing.T, script string, change ...func(*Config)) *Driver {
@@ -53,7 +62,7 @@ func TestWhatAClusterLacksIsSaid(t *testing.T) {
 				t.Errorf("%+v, %v", c, err)
 			}
 			want := executor.Capabilities{VCPU: 8, MemoryBytes: 1 << 30, GPU: 2}
-			if d.config.VCPU > 0 {
+			if strings.HasPrefix(name, "a part") {
 				want = executor.Capabilities{VCPU: 4, MemoryBytes: 1 << 20, GPU: 1}
 			}
 			if tt.ready && (c.VCPU != want.VCPU || c.MemoryBytes != want.MemoryBytes || c.GPU != want.GPU) {
@@ -94,10 +103,11 @@ esac`
 // From the order to the word of refusal, and until nothing is left.
 func TestAnAttemptThatSlurmRefuses(t *testing.T) {
 	t.Parallel()
-	d := begin(t, refusing)
+	folder := t.TempDir()
+	d := begin(t, refusing, func(c *Config) { c.Folder = folder })
 	updates := d.Watch(t.Context())
 	s := executor.Spec{Key: executor.Key{Run: "run_1", Node: "n", Attempt: 1}, Fence: "f", Interpreter: "sh", Command: "true"}
-	s.Dir = d.dir(s.Key.Folder())
+	s.Dir = filepath.Join(folder, s.Key.Folder())
 	if err := d.Prepare(t.Context(), s.Key); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +116,9 @@ func TestAnAttemptThatSlurmRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := <-updates
+	for !seen.Phase.Final() {
+		seen = <-updates
+	}
 	if seen.Handle != h || seen.Phase != executor.Ended || seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "nowhere") || seen.Exit == nil || seen.Exit.StartFailed != seen.Detail {
 		t.Errorf("%+v", seen)
 	}
@@ -125,7 +138,8 @@ func TestAnAttemptThatSlurmRefuses(t *testing.T) {
 // A driver that is closed submits nothing more, and whoever watches it is told.
 func TestAClosedDriver(t *testing.T) {
 	t.Parallel()
-	d := begin(t, refusing)
+	folder := t.TempDir()
+	d := begin(t, refusing, func(c *Config) { c.Folder = folder })
 	before := d.Watch(t.Context())
 	for range 2 {
 		if err := d.Close(); err != nil {
@@ -138,7 +152,7 @@ func TestAClosedDriver(t *testing.T) {
 		}
 	}
 	s := executor.Spec{Key: executor.Key{Run: "run_1", Node: "n", Attempt: 1}, Fence: "f", Interpreter: "sh"}
-	s.Dir = d.dir(s.Key.Folder())
+	s.Dir = filepath.Join(folder, s.Key.Folder())
 	if _, err := d.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindUnavailable) {
 		t.Error(err)
 	}
@@ -147,7 +161,7 @@ func TestAClosedDriver(t *testing.T) {
 // A controller that restarts refuses no run: they wait for it.
 func TestWhatAClusterHasIsRememberedForAWhile(t *testing.T) {
 	t.Parallel()
-	d := newDeciding(t)
+	k, clock := still(t)
 	for i, step := range []struct {
 		script string
 		later  time.Duration
@@ -162,11 +176,11 @@ func TestWhatAClusterHasIsRememberedForAWhile(t *testing.T) {
 		{"printf 'n1,8,1024,gpu:2\\n'", time.Minute, true, ""},
 		{"true", time.Second, false, "is the partition right?"}, // that is an answer
 	} {
-		d.now = d.now.Add(step.later)
-		d.client = saying(t, step.script)
-		d.probe(t.Context())
-		if c, err := d.Capabilities(t.Context()); err != nil || c.Ready != step.ready || !strings.Contains(c.Problem, step.says) || c.Ready && c.VCPU != 8 {
-			t.Errorf("%d: %+v, %v", i, c, err)
+		*clock = clock.Add(step.later)
+		k.client = saying(t, step.script)
+		k.probe(t.Context())
+		if c := k.Capabilities(t.Context()); c.Ready != step.ready || !strings.Contains(c.Problem, step.says) || c.Ready && c.VCPU != 8 {
+			t.Errorf("%d: %+v", i, c)
 		}
 	}
 }

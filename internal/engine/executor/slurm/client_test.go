@@ -3,8 +3,6 @@ package slurm
 import (
 	"errors"
 	"testing"
-
-	"github.com/millrace/millrace/internal/engine/executor"
 )
 
 func TestGPUsAreCountedWhateverElseAMachineHas(t *testing.T) {
@@ -54,13 +52,9 @@ func TestTheJobThatRunsCountsAmongSeveralOfOneName(t *testing.T) {
 func TestAnAttemptHasAJobNameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
-	for _, known := range []about{
-		{Key: executor.Key{Run: "run_1", Node: "a", Attempt: 1}, Fence: "1-x"},
-		{Key: executor.Key{Run: "run_1", Node: "a", Attempt: 1}, Fence: "2-x"},
-		{Key: executor.Key{Run: "run_1", Node: "a", Attempt: 2}, Fence: "1-x"},
-		{Key: executor.Key{Run: "run_1", Node: "a", Shard: 1, Attempt: 1}, Fence: "1-x"},
-	} {
-		names[jobName("abcdefgh", known)] = true
+	k := &cluster{installation: "abcdefgh"}
+	for _, of := range [][2]string{{"run_1.a.0.1", "1-x"}, {"run_1.a.0.1", "2-x"}, {"run_1.a.0.2", "1-x"}, {"run_1.a.1.1", "1-x"}} {
+		names[k.jobName(of[0], of[1])] = true
 	}
 	if len(names) != 4 {
 		t.Errorf("%v", names)

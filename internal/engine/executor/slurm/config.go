@@ -9,6 +9,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,11 +19,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
+	"github.com/millrace/millrace/internal/engine/executor/sharedfolder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
-	"github.com/millrace/millrace/internal/panics"
 )
 
 // Name is what handles of this driver carry.
@@ -63,10 +68,6 @@ type Config struct {
 
 const defaultLag = 30 * time.Second
 
-// plainPath keeps paths out of trouble with shells and with sbatch's own rules
-// of quoting, on whatever side of a prefix.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9_./+@:,-]*$`)
-
 // plainValue is what a setting of sbatch may be.
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:;*@/&|!()\[\]=+-]*$`)
 
@@ -83,7 +84,7 @@ var ours = map[string]bool{
 // Check says what is wrong with the settings alone.
 func (c Config) Check() error {
 	var errs []error
-	if !plainPath.MatchString(c.Folder) {
+	if !sharedfolder.PlainPath.MatchString(c.Folder) {
 		errs = append(errs, errors.New("--slurm-folder must be an absolute path of plain characters (letters, digits and _./+@:,-) that all machines of the cluster see"))
 	}
 	for name, value := range map[string]string{"partition": c.Partition, "account": c.Account, "qos": c.QOS, "constraint": c.Constraint} {
@@ -116,6 +117,40 @@ func (c Config) site() (lines []string) {
 	return append(lines, c.Options...)
 }
 
+const noImages = "this cluster runs no container images (--slurm-container has no {root}): leave `image` empty to use the programs of its machines"
+
+const noEnvironments = "this cluster shows tasks no environments (--slurm-container has no {environment}): remove `environment` to use the programs of its machines"
+
+// capabilities are what the settings say. Environments are where the server has built
+// them, which machines see unless a container hides it.
+func (c Config) capabilities() executor.Capabilities {
+	container := strings.Join(c.Container, " ")
+	caps := executor.Capabilities{
+		Ready: true, System: "slurm", Images: strings.Contains(container, "{root}"), NotEnforced: []string{"cpu", "network"},
+		VCPU: c.VCPU, MemoryBytes: c.MemoryBytes, GPU: c.GPUs,
+	}
+	if !caps.Images {
+		caps.NoImages = noImages
+	}
+	if container != "" && !strings.Contains(container, "{environment}") {
+		caps.NoEnvironments = noEnvironments
+	}
+	if container == "" {
+		caps.NotEnforced = append(caps.NotEnforced, "isolation")
+	}
+	return caps
+}
+
+// gpuVariables are those by which Slurm says which GPUs are a job's own.
+var gpuVariables = []string{"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"}
+
+// Driver carries out attempts on a cluster.
+type Driver struct {
+	*reconciler.Driver
+	end     context.CancelFunc
+	working sync.WaitGroup
+}
+
 // New finds the attempts that earlier servers left in the folder, and follows
 // them until Close, or until ctx ends.
 func New(ctx context.Context, c Config) (*Driver, error) {
@@ -130,35 +165,76 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		return nil, err
 	}
 	c.Lag = cmp.Or(c.Lag, defaultLag)
-	d := &Driver{
-		config: c, installation: installation, client: newClient(c.Prefix), attempts: map[string]*attempt{}, watchers: newWatchers(),
-		wake: make(chan struct{}, 1), queue: make(chan struct{}, 1), files: make(chan struct{}, 1),
-	}
-	if d.shim, err = findShim(c); err != nil {
+	program, err := findShim(c)
+	if err != nil {
 		return nil, err
 	}
 	if err := writeEnvironment(c.Folder); err != nil {
 		return nil, err
 	}
-	if d.sealer, err = newSealer(c.Key); err != nil {
+	k := newCluster(c, installation, program)
+	config, err := reconcile(c, k)
+	if err != nil {
 		return nil, err
 	}
-	if err := d.scan(); err != nil {
-		return nil, err
-	}
-	d.probe(ctx)
+	k.probe(ctx)
 	// Slurm first, since it knows when jobs ended that nobody saw.
-	first, cancel := context.WithTimeout(ctx, firstLook)
-	d.lookAtSlurm(first)
+	first, cancel := context.WithTimeout(ctx, firstList)
+	k.list(first)
 	cancel()
-	d.lookAtFiles(ctx)
-	ctx, d.end = context.WithCancel(ctx)
-	d.working.Go(func() { panics.Restart(ctx, c.Log, d.followFiles) })
-	d.working.Go(func() { panics.Restart(ctx, c.Log, d.followSlurm) })
-	for range submitters {
-		d.working.Go(func() { panics.Restart(ctx, c.Log, d.submitAll) })
+	d := &Driver{}
+	if d.Driver, err = reconciler.Open(ctx, config, k); err != nil {
+		return nil, err
 	}
+	ctx, d.end = context.WithCancel(ctx)
+	d.working.Go(func() { k.run(ctx) })
 	return d, nil
+}
+
+// Close ends the watching. Attempts go on, for the next driver on the folder.
+func (d *Driver) Close() error {
+	err := d.Driver.Close()
+	d.end()
+	d.working.Wait()
+	return err
+}
+
+const (
+	lookEvery   = 100 * time.Millisecond // a look takes some reads for each attempt
+	maxAge      = 2 * time.Second        // other servers add attempts
+	refusalWait = 10 * time.Minute       // a complaint of sbatch's that we do not know is taken for passing trouble for so long
+
+	noProgram = "the machines of the cluster have no program of that name: set `interpreter` to one that they have, such as sh"
+	siteLimit = "the cluster ends tasks that take longer than its partition allows: set `timeoutSeconds` on the step if that is enough for it, or ask for a longer partition"
+)
+
+// reconcile says how the attempts of a cluster are carried out.
+func reconcile(c Config, k *cluster) (reconciler.Config, error) {
+	records, err := sharedfolder.New(sharedfolder.Config{
+		Folder: c.Folder, Key: c.Key, JobName: k.jobName, Log: c.Log, Now: c.Now,
+		Container: c.Container, HostVariable: "SLURMD_NODENAME", GPUVariables: gpuVariables,
+	})
+	return reconciler.Config{
+		Name: Name, Records: records, JobName: k.jobName, Inspect: inspect, Log: c.Log, Now: c.Now,
+		Words:     reconciler.Words{Cluster: "Slurm", NoProgram: noProgram, SiteLimit: siteLimit},
+		LookEvery: lookEvery, MaxAge: maxAge, Lag: c.Lag, GiveUpAfter: c.GiveUpAfter, RefusalWait: refusalWait,
+	}, err
+}
+
+func inspect(number string, ended bool) string {
+	if ended { // the controller forgets it soon
+		return "sacct --jobs=" + number + " --long"
+	}
+	return "scontrol show job " + number
+}
+
+// namePrefix begins the names of all jobs of an installation.
+func namePrefix(installation string) string { return "millrace-" + installation + "-" }
+
+// jobName is an attempt's alone, also among those of the same key.
+func (c *cluster) jobName(id, fence string) string {
+	sum := sha256.Sum256([]byte(id + "\x00" + fence))
+	return namePrefix(c.installation) + hex.EncodeToString(sum[:8])
 }
 
 func findShim(c Config) (shim.Program, error) {
@@ -170,7 +246,7 @@ func findShim(c Config) (shim.Program, error) {
 		return shim.Small(path), nil
 	}
 	self, err := os.Executable()
-	if err == nil && !plainPath.MatchString(self) {
+	if err == nil && !sharedfolder.PlainPath.MatchString(self) {
 		err = fmt.Errorf("the program's own path %s has characters that a job script cannot hold", self)
 	}
 	return shim.Self(self), err

@@ -120,20 +120,11 @@ func (f Folder) Withdraw() (bool, error) {
 	return string(text) == withdrawn+"\n", err
 }
 
-// Claimed reports whether some job has begun with the attempt.
-func (f Folder) Claimed() bool {
-	_, err := os.Stat(f.path(claimFile))
-	return err == nil
-}
-
 // Begun reports whether some job has begun with the attempt. A claim of the server's is
 // none.
 func (f Folder) Begun() bool {
-	if !f.Claimed() {
-		return false
-	}
 	text, err := rawfile.ReadRegular(f.path(claimFile))
-	return err != nil || string(text) != withdrawn+"\n"
+	return !errors.Is(err, fs.ErrNotExist) && string(text) != withdrawn+"\n"
 }
 
 func read(path string, into any) error {

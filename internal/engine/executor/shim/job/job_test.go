@@ -43,13 +43,13 @@ func TestSecretsAreForOneJobAndOneAttempt(t *testing.T) {
 func TestAnAttemptIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	f := Folder(t.TempDir())
-	if f.Claimed() {
+	if f.Begun() {
 		t.Error("nobody has claimed it")
 	}
 	if err := f.Claim("fence"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Claim("fence"); !errors.Is(err, fs.ErrExist) || !f.Claimed() {
+	if err := f.Claim("fence"); !errors.Is(err, fs.ErrExist) || !f.Begun() {
 		t.Errorf("a second claim: %v", err)
 	}
 }

@@ -158,8 +158,8 @@ func TestAJobRunsOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(string(torn), jobFile), []byte(`{"launch":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, _ := end(t, torn, begin(t, torn)); status != shim.BadArguments || torn.Claimed() {
-		t.Errorf("a torn one: %d, claimed: %t", status, torn.Claimed())
+	if status, _, _ := end(t, torn, begin(t, torn)); status != shim.BadArguments || torn.Begun() {
+		t.Errorf("a torn one: %d, claimed: %t", status, torn.Begun())
 	}
 }
 
