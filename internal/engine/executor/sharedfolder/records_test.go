@@ -174,6 +174,51 @@ func TestTheNextServerKnowsAllAttempts(t *testing.T) {
 	}
 }
 
+// A task outlives an upgrade of its server, whose next release reads what this one has
+// written: these are the files of an attempt as they are since the first release.
+func TestFilesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	id := "run_1.n.2.1"
+	dir := s.dir(id)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_699_999_000, 0).UTC()
+	outcome, err := s.sealer.seal("outcome f", json.RawMessage(`{"phase":"ended","reason":"exited_non_zero","node":"node7","exit":{"fence":"f","code":3},"recorded":true,"at":"2023-11-14T22:00:00Z"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"job.json": `{"launch":{"id":"` + id + `","fence":"f","argv":["sh"],"grace":1000000000,"about":{"key":{"run":"run_1","node":"n","shard":2,"attempt":1},"fence":"f","vcpu":1.5,"memory":1024,"gpu":1,
+			"away":60000000000,"limit":3600000000000,"root":"/images/a","environment":"/environments/b","at":"` + at.Format(time.RFC3339) + `"}},"hostVariable":"SLURMD_NODENAME"}`,
+		"control.json": `{"renewals":4,"until":"2023-11-14T22:01:00Z","stop":true,"grace":5000000000}`,
+		"state.json":   `{"fence":"f","host":"node7","beats":9,"usage":{"cpu":1000000000,"memory":77}}`,
+		"claim":        "f\n",
+		"stuck":        "",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := executor.Key{Run: "run_1", Node: "n", Shard: 2, Attempt: 1}
+	want := reconciler.Job{Name: s.config.JobName(id, "f"), ID: id, Fence: "f", Key: key, Image: "/images/a", VCPU: 1.5, MemoryBytes: 1024, GPU: 1, Timeout: time.Hour, Grace: time.Second}
+	a := s.list(t)["n"]
+	if a.Job != want || !a.SubmittedAt.Equal(at) || !a.Stopping || a.Grace != 5*time.Second || a.RunningAt.IsZero() || a.Host != "node7" || a.Usage == nil || a.Usage.Memory != 77 || a.BlockedAt.IsZero() {
+		t.Errorf("%+v", a)
+	}
+	if err := s.Renew(t.Context(), []reconciler.Ref{a.Ref()}); err != nil || s.control(t, a.Ref()).Renewals != 5 {
+		t.Errorf("%+v, %v", s.control(t, a.Ref()), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "outcome"), outcome, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.end(t, a.Ref()); !e.Began || e.Outcome == nil || e.Outcome.Exit.Code != 3 || !e.Outcome.Recorded || e.Outcome.Node != "node7" {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
 // A server that was away learns what others have made of attempts that both knew.
 func TestServersHearOfEachOther(t *testing.T) {
 	t.Parallel()
