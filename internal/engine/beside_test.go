@@ -74,14 +74,14 @@ type hangingDriver struct {
 	*hanging
 }
 
-func (d hangingDriver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (d hangingDriver) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	d.wait("submit", s.Key.Folder())
-	return d.Driver.Submit(ctx, s)
+	return d.Driver.Submit(ctx, p, s)
 }
 
-func (d hangingDriver) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (d hangingDriver) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
 	d.wait("stop", h.Key.Folder())
-	return d.Driver.Stop(ctx, h, grace)
+	return d.Driver.Stop(ctx, p, h, grace)
 }
 
 func (d hangingDriver) Logs(ctx context.Context, h executor.Handle, offset int64) (executor.Log, error) {
@@ -89,9 +89,9 @@ func (d hangingDriver) Logs(ctx context.Context, h executor.Handle, offset int64
 	return d.Driver.Logs(ctx, h, offset)
 }
 
-func (d hangingDriver) Release(ctx context.Context, h executor.Handle) error {
+func (d hangingDriver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	d.wait("release", h.Key.Folder())
-	return d.Driver.Release(ctx, h)
+	return d.Driver.Release(ctx, p, h)
 }
 
 // whileHanging tests an engine in which an operation hangs, on each database.
