@@ -136,7 +136,10 @@ func (db *DB) keepFile(ctx context.Context, r files.Reservation, b files.Blob, n
 		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, created_by, created_at)
 		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $1, $8, $9)`,
 		r.Key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
-	return err
+	if err != nil {
+		return err
+	}
+	return db.countDefinitions(ctx, r.Team, fileRow)
 }
 
 // keptBefore is fault.KindNotFound where there is no such file.
@@ -249,8 +252,10 @@ func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pendin
 		if err != nil {
 			return tx.asFault(err, "file")
 		}
-		pending, err = tx.dropBlob(ctx, team, blob)
-		return err
+		if pending, err = tx.dropBlob(ctx, team, blob); err != nil {
+			return err
+		}
+		return tx.countDefinitions(ctx, team, -fileRow)
 	})
 	return pending, err
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
+// fileRow is how many bytes a file counts with the definitions for its rows in the
+// database, which an empty one has, too.
+const fileRow = 512
+
 // storedBytes is what a team keeps, of a row s of storage: its files, and what its
 // definitions take beyond the allowance.
 var storedBytes = `(s.bytes + CASE WHEN s.definitions > ` + allowance + ` THEN s.definitions - ` + allowance + ` ELSE 0 END)`

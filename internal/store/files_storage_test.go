@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/sharing"
@@ -46,9 +47,10 @@ func definitionsIn(t *testing.T, db *DB, team ids.Team) (size int64) {
 		}
 		must(t, rows.Close())
 	}
-	var texts int64
+	var texts, rows int64
 	must(t, db.q.QueryRowContext(t.Context(), `SELECT COALESCE(CAST(SUM(text_bytes) AS BIGINT), 0) FROM reported_runs WHERE team_id = $1`, team).Scan(&texts))
-	return size + texts
+	must(t, db.q.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM files WHERE team_id = $1`, team).Scan(&rows))
+	return size + texts + fileRow*rows
 }
 
 func counted(t *testing.T, db *DB, team ids.Team) (size int64) {
@@ -286,6 +288,40 @@ func TestDefinitionsBeyondTheAllowanceAreStorage(t *testing.T) {
 		for _, do := range write {
 			must(t, do())
 		}
+	})
+}
+
+// An empty file has rows in the database, as any has.
+func TestEmptyFilesCount(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, owner := newTeam(t, db)
+		r := newRun(team)
+		must(t, db.SubmitRun(ctx, r, 60*r.Price, nil))
+		before := counted(t, db, team)
+		want := func(when string, files int64) {
+			t.Helper()
+			if got := counted(t, db, team) - before; got != files*fileRow {
+				t.Errorf("%s: %d bytes are counted, want %d", when, got, files*fileRow)
+			}
+		}
+		uploaded(t, db, team, owner, "empty", 0)
+		want("after an upload", 1)
+		must(t, db.inTx(ctx, func(tx *DB) error {
+			return tx.insertOutputs(ctx, r, runs.Step{Outputs: []runs.Output{{Key: "a", Name: "a", Blob: "a"}, {Key: "b", Name: "b", Blob: "b"}}}, august)
+		}))
+		want("after two outputs", 3)
+		must(t, second(db.DeleteFile(ctx, team, "empty")))
+		want("without the upload", 2)
+		must(t, db.inTx(ctx, func(tx *DB) error {
+			return second((&expiring{DB: tx, team: team, left: 10}).outputs(ctx, r.ID))
+		}))
+		want("without the outputs", 0)
+
+		full := files.Reservation{Key: "more", Team: team, ID: "more", Name: "more", CreatedBy: owner, CreatedAt: august, ExpiresAt: august}
+		must(t, second(db.changed(ctx, `UPDATE storage SET definitions = $1 WHERE team_id = $2`, credits.DefinitionAllowance+101, team)))
+		refused(t, "an empty file of a team whose storage is full of them", db.Reserve(ctx, full, 100), fault.KindPayment, "storage_limit")
 	})
 }
 

@@ -145,10 +145,11 @@ func (db *DB) insertOutputs(ctx context.Context, r runs.Run, s runs.Step, now ti
 	if err := db.insertRows(ctx, `INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at, data_key, folder_files)`, "", blobs); err != nil {
 		return err
 	}
-	if size > 0 {
+	if size > 0 || len(rows) > 0 {
 		_, err := db.q.ExecContext(ctx, `
-			INSERT INTO storage (team_id, bytes) VALUES ($1, $2)
-			ON CONFLICT (team_id) DO UPDATE SET bytes = storage.bytes + excluded.bytes`, r.Team, size)
+			INSERT INTO storage (team_id, bytes, definitions) VALUES ($1, $2, $3)
+			ON CONFLICT (team_id) DO UPDATE SET bytes = storage.bytes + excluded.bytes, definitions = storage.definitions + excluded.definitions`,
+			r.Team, size, fileRow*int64(len(rows)))
 		if err != nil {
 			return err
 		}

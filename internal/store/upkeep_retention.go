@@ -343,7 +343,7 @@ func (e *expiring) outputs(ctx context.Context, id ids.Run) (gone bool, err erro
 		e.pending = append(e.pending, pending...)
 	}
 	e.left -= len(list)
-	return e.left > 0, nil
+	return e.left > 0, e.countDefinitions(ctx, e.team, -fileRow*int64(len(list)))
 }
 
 // revisions deletes those that were replaced before a time, unless they are

@@ -19,8 +19,8 @@ func Plans() []Plan { return []Plan{Free, Pro, Team} }
 const GB int64 = 1 << 30
 
 // DefinitionAllowance is how many bytes a team's definitions may take before they count as
-// storage: workflows with their revisions and live documents, what runs were given, and
-// answers that can be repeated.
+// storage: workflows with their revisions and live documents, what runs were given,
+// answers that can be repeated, and the rows of files.
 const DefinitionAllowance int64 = 64 << 20
 
 // PlanTerms is what a plan includes. Where a cap is 0 there is none.
