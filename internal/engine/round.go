@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -137,9 +138,10 @@ func (r *runner) noteWritten(s runs.Step) {
 }
 
 // releaseEnded has attempts released whose end is written, while the run goes on. The
-// folders of those that failed are kept before that.
+// folders of those that failed are kept before that. Nobody wants them again, so that no
+// lease is needed, which ends with the run.
 func (r *runner) releaseEnded(ctx context.Context) {
-	b := r.beside
+	b, permit := r.beside, executor.Unleased(r.run.Fence)
 	for _, h := range r.releasable {
 		failed := r.failedAttempts[h.Key]
 		if failed {
@@ -151,7 +153,7 @@ func (r *runner) releaseEnded(ctx context.Context) {
 				r.e.keepFailedFolder(ctx, h)
 				b.deliver(func(context.Context) error { r.keeping--; return nil })
 			}
-			r.e.logError(ctx, "cannot release an attempt", panics.Catch(func() error { return r.e.Driver.Release(ctx, r.lease, h) }))
+			r.e.logError(ctx, "cannot release an attempt", panics.Catch(func() error { return r.e.Driver.Release(ctx, permit, h) }))
 		})
 	}
 	r.releasable = nil
