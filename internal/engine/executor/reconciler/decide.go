@@ -122,7 +122,7 @@ func (d *Driver) vanished(a *attempt) verdict {
 func (d *Driver) recorded(a *attempt, asked bool) *Outcome {
 	var e executor.Exit
 	if err := json.Unmarshal(a.exit, &e); err != nil {
-		return d.gone(a, executor.Lost, "the record of how it ended cannot be read")
+		return d.goneWithRecord(a, "the record of how it ended cannot be read")
 	}
 	explain := d.confirmed
 	if d.accounts != nil {
@@ -135,7 +135,7 @@ func (d *Driver) recorded(a *attempt, asked bool) *Outcome {
 	e.Suspended = a.suspended
 	phase, reason := executor.Outcome(a.Job.Fence, &e, executor.DriverStatus{})
 	if phase == executor.Gone {
-		return d.gone(a, reason, "")
+		return d.goneWithRecord(a, "the record of how it ended is of another attempt")
 	}
 	detail := e.StartFailed
 	switch {
@@ -217,6 +217,13 @@ func (a *attempt) lastAtWork(now time.Time) time.Time {
 
 func (d *Driver) gone(a *attempt, r executor.Reason, detail string) *Outcome {
 	return &Outcome{Phase: executor.Gone, Reason: r, Detail: detail, Node: a.node(), At: d.config.Now(), SeenAt: a.HeardAt}
+}
+
+// goneWithRecord is the end of an attempt whose shim has reported it in vain.
+func (d *Driver) goneWithRecord(a *attempt, why string) *Outcome {
+	o := d.gone(a, executor.Lost, why)
+	o.Recorded = true
+	return o
 }
 
 func (d *Driver) stopped(a *attempt) *Outcome { return d.withoutRecord(a, executor.Cancelled, "") }

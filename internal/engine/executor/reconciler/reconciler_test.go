@@ -167,6 +167,17 @@ func TestALateReportCounts(t *testing.T) {
 	})
 }
 
+// What a shim reports that is no record of its attempt says nothing, and ends it.
+func TestARecordThatIsNoneLosesTheAttempt(t *testing.T) {
+	eachRecords(t, func(t *testing.T, w *world) {
+		h := w.submit()
+		w.runs(h)
+		w.reports(h, 2, &executor.Exit{Fence: "another"})
+		w.look()
+		w.want("after its report", executor.Gone, executor.Lost, "of another attempt")
+	})
+}
+
 // What waits for what does not come is given up, also across servers; what waits for
 // others is not.
 func TestWhatTheClusterCannotStart(t *testing.T) {

@@ -29,9 +29,9 @@ type Records interface {
 	Stop(ctx context.Context, r Ref, grace time.Duration) error
 	// Block notes whether an attempt waits for what may never come.
 	Block(ctx context.Context, r Ref, blocked bool) error
-	// Conclude keeps the outcome of an attempt: the first one counts. It is
-	// fault.KindConflict if a shim has begun with an attempt that had not begun when
-	// it was read; no shim begins after it.
+	// Conclude keeps the outcome of an attempt: the first one counts, and no shim begins
+	// with the attempt any more. It is fault.KindConflict where that cannot be kept from
+	// a shim which has begun since the attempt was read.
 	Conclude(ctx context.Context, r Ref, o Outcome) error
 	// Remove forgets an attempt, with its log.
 	Remove(ctx context.Context, r Ref) error
