@@ -1,21 +1,16 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, once, type Schemas } from "../../api/client.ts";
+import { ask, once } from "../../api/client.ts";
 import { apiOf, useApi } from "../../api/team.ts";
 import { useWhyNot } from "../../identity/queries.ts";
-import { Answer } from "../../page/Answer.tsx";
+import { type Lifetime, LifetimeField, LinkList, NewLink } from "../../page/Links.tsx";
 import { Problem } from "../../page/Problem.tsx";
 import { Button } from "../../ui/Button.tsx";
-import { Copy } from "../../ui/Copy.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
-import { Checkbox, Choice, Field } from "../../ui/Field.tsx";
+import { Checkbox } from "../../ui/Field.tsx";
 import { Form } from "../../ui/Form.tsx";
 import { plural } from "../../ui/format.ts";
-import { Notice, type Tone } from "../../ui/Notice.tsx";
-import { Pill } from "../../ui/Pill.tsx";
-import { Time } from "../../ui/Time.tsx";
-
-type ResultLink = Schemas["ResultLink"];
+import { Notice } from "../../ui/Notice.tsx";
 
 interface ResultLinksProps {
   run: { id: string; parameters: Record<string, unknown> };
@@ -37,7 +32,7 @@ export function ResultLinks({ run, onClose }: ResultLinksProps) {
         <Notice>{whyNot}</Notice>
       ) : (
         <div className="space-y-6">
-          <NewLink run={run} />
+          <LinkForm run={run} />
           <Links runId={run.id} />
         </div>
       )}
@@ -51,9 +46,9 @@ const linksQuery = (runId: string) =>
     queryFn: ({ client }) => ask(apiOf(client).GET("/api/runs/{id}/links", { params: { path: { id: runId } } })),
   });
 
-function NewLink({ run }: { run: ResultLinksProps["run"] }) {
+function LinkForm({ run }: { run: ResultLinksProps["run"] }) {
   const api = useApi();
-  const [hours, setHours] = useState<"24" | "168" | "720">("168");
+  const [hours, setHours] = useState<Lifetime>("168");
   const [shown, setShown] = useState<string[]>([]);
   const [allowCopy, setAllowCopy] = useState(false);
   const client = useQueryClient();
@@ -68,28 +63,11 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
     onSuccess: () => client.invalidateQueries({ queryKey: linksQuery(run.id).queryKey }),
     meta: { shown: true },
   });
-  if (make.data) {
-    return (
-      <div className="space-y-3">
-        <Notice tone="ok" title="Link created">
-          It's shown only once. It expires <Time at={make.data.expiresAt} />.
-        </Notice>
-        <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
-          <code className="min-w-0 flex-1 break-all">{make.data.link}</code>
-          <Copy text={make.data.link} label="Copy link" />
-        </div>
-        <Button size="sm" onClick={() => make.reset()}>
-          Create another link
-        </Button>
-      </div>
-    );
-  }
+  if (make.data) return <NewLink made={make.data} again={() => make.reset()} />;
   const names = Object.keys(run.parameters).toSorted();
   return (
     <Form onSubmit={() => make.mutate()}>
-      <Field label="Expires after">
-        <Choice options={{ "24": "1 day", "168": "7 days", "720": "30 days" }} value={hours} onChange={setHours} />
-      </Field>
+      <LifetimeField value={hours} onChange={setHours} />
       {names.length > 0 && (
         <fieldset className="space-y-1">
           <legend className="mb-1 text-sm font-medium">Parameters to show</legend>
@@ -118,50 +96,21 @@ function NewLink({ run }: { run: ResultLinksProps["run"] }) {
   );
 }
 
-const tones: Record<ResultLink["status"], Tone> = { active: "ok", expired: "neutral", revoked: "neutral" };
-
 function Links({ runId }: { runId: string }) {
   const api = useApi();
-  const links = useQuery(linksQuery(runId));
-  const client = useQueryClient();
-  const revoke = useMutation({
-    mutationFn: (linkId: string) =>
-      ask(api.DELETE("/api/runs/{id}/links", { params: { path: { id: runId }, query: { linkId } } })),
-    onSettled: () => client.invalidateQueries({ queryKey: linksQuery(runId).queryKey }),
-  });
+  const query = linksQuery(runId);
   return (
-    <section>
-      <h2 className="mb-2">Links</h2>
-      <Answer query={links}>
-        {(list) =>
-          list.length === 0 ? (
-            <p className="text-sm text-muted">No links.</p>
-          ) : (
-            <ul className="divide-y rounded-lg border">
-              {list.map((link) => (
-                <li key={link.id} className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
-                  <span>
-                    <Pill tone={tones[link.status]}>{link.status}</Pill> ends in {link.tokenHint} · created by{" "}
-                    {link.createdBy.name} · viewed {plural(link.views, "time")} · expires <Time at={link.expiresAt} />
-                    {link.allowCopy && " · workflow can be copied"}
-                    {link.inviteId && " · given to the guest who started the run"}
-                  </span>
-                  {link.status === "active" && (
-                    <Button
-                      size="sm"
-                      look="danger-quiet"
-                      busy={revoke.isPending && revoke.variables === link.id}
-                      onClick={() => revoke.mutate(link.id)}
-                    >
-                      Revoke
-                    </Button>
-                  )}
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Answer>
-    </section>
+    <LinkList
+      links={useQuery(query)}
+      queryKey={query.queryKey}
+      revoke={(linkId) =>
+        ask(api.DELETE("/api/runs/{id}/links", { params: { path: { id: runId }, query: { linkId } } }))
+      }
+      revocable={({ status }) => status === "active"}
+      what={({ inviteId, allowCopy }) =>
+        `${inviteId ? "Given to the guest who started the run" : "Results"}${allowCopy ? ", workflow can be copied" : ""}`
+      }
+      used={(link) => `viewed ${plural(link.views, "time")}`}
+    />
   );
 }
