@@ -156,9 +156,9 @@ def test_what_a_function_cannot_take_along_is_said() -> None:
 
 def test_a_problem_of_a_definition_is_told_without_its_path() -> None:
     details = [
-        models.Detail(path="nodes[2].scatter.over", message='"Align" has no items', code="no_items", field="scatter.over"),
+        models.Detail(path="nodes[2].when", message='"Align" has no items', code="no_items", field="when"),
         models.Detail(path="edges[0]", message="the steps form a cycle", code="cycle", edge="e1", field="edges[0]"),
         models.Detail(path="name", message="is missing"),
     ]
     lines = str(errors.InvalidRequest("No.", status=400, details=details)).splitlines()
-    assert lines == ["No.", '  "Align" has no items (scatter.over)', "  the steps form a cycle", "  name: is missing"]
+    assert lines == ["No.", '  "Align" has no items (when)', "  the steps form a cycle", "  name: is missing"]
