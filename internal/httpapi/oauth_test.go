@@ -469,7 +469,7 @@ func TestAProgramRegistersItself(t *testing.T) {
 	id := r.text("client_id")
 	ask := "/oauth/authorize?" + request("client_id", id, "redirect_uri", back).Encode()
 	page := h.call("GET", ask, "", cookie(ada.secret)).want(200).body
-	if !strings.Contains(page, "Lab notebook") || !strings.Contains(page, "nobody has checked") || !strings.Contains(page, "notebook.example") {
+	if !strings.Contains(page, "Lab notebook") || !strings.Contains(page, "Nobody has verified") || !strings.Contains(page, "notebook.example") {
 		t.Error(page)
 	}
 	code := h.post(ask, url.Values{"decision": {"allow"}}, cookie(ada.secret)).answered().Get("code")

@@ -55,7 +55,7 @@ func TestAnAddressIsVerified(t *testing.T) {
 		h.pass(8 * 24 * time.Hour)
 		verify(fmt.Sprintf(`{"token":%q}`, token)).want(404)
 		h.call("POST", "/auth/reset/"+token, `{"password":"another horse"}`).want(404) // for something else
-		if r := h.call("GET", "/reset/"+first, "").want(404); !strings.Contains(r.body, "This link no longer works") {
+		if r := h.call("GET", "/reset/"+first, "", header("Accept", "text/html")).want(404); !strings.Contains(r.body, "This link no longer works") {
 			t.Error(r.body)
 		}
 	})
