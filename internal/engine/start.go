@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -200,8 +201,10 @@ type start struct {
 
 // run stages and submits. What was staged for nothing is removed.
 func (s start) run(ctx context.Context) error {
-	err := s.e.Bytes.Stage(ctx, s.spec, func(ctx context.Context, object, file string) error {
-		return s.inputs.Link(ctx, file, s.shared, object)
+	err := suspects.WatchMemory(s.e.Dir, s.spec.Key.Run, func() error {
+		return s.e.Bytes.Stage(ctx, s.spec, func(ctx context.Context, object, file string) error {
+			return s.inputs.Link(ctx, file, s.shared, object)
+		})
 	})
 	if unwanted := context.Cause(ctx); errors.Is(unwanted, errUnwanted) {
 		s.e.discard(context.WithoutCancel(ctx), s.spec.Key)

@@ -4,9 +4,13 @@
 package suspects
 
 import (
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/metrics"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -28,16 +32,29 @@ const (
 // what the author wrote; waiting for others is no part of it. While it looks
 // dangerous, the run is marked.
 func Watch(attempts string, run ids.Run, fn func() error) error {
+	return watch(attempts, run, slowAfter, 0, fn)
+}
+
+// WatchMemory is Watch for work that waits for others: how long it takes says nothing.
+func WatchMemory(attempts string, run ids.Run, fn func() error) error {
+	return watch(attempts, run, math.MaxInt64, memory(), fn)
+}
+
+// watch compares with the memory that was in use before; 0: when it has taken a while.
+func watch(attempts string, run ids.Run, slow time.Duration, before uint64, fn func() error) error {
 	over, removed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(removed)
-		if !dangerous(over) {
+		if !dangerous(over, slow, before) {
 			return
 		}
-		if mark := path(attempts, run); os.WriteFile(mark, nil, 0o600) == nil {
-			<-over
-			_ = os.Remove(mark)
+		mark, err := os.CreateTemp(filepath.Join(attempts, folderName), string(run)+".*")
+		if err != nil {
+			return
 		}
+		_ = mark.Close()
+		<-over
+		_ = os.Remove(mark.Name())
 	}()
 	defer func() {
 		close(over)
@@ -47,10 +64,10 @@ func Watch(attempts string, run ids.Run, fn func() error) error {
 }
 
 // dangerous waits until something takes long or much, or is over.
-func dangerous(over chan struct{}) bool {
+func dangerous(over chan struct{}, slow time.Duration, before uint64) bool {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
-	began, before := time.Now(), uint64(0)
+	began := time.Now()
 	for {
 		select {
 		case <-over:
@@ -60,7 +77,7 @@ func dangerous(over chan struct{}) bool {
 		if before == 0 {
 			before = memory()
 		}
-		if time.Since(began) > slowAfter || memory() > before+memoryGrowth {
+		if time.Since(began) > slow || memory() > before+memoryGrowth {
 			return true
 		}
 	}
@@ -83,14 +100,17 @@ func Runs(attempts string) (list []ids.Run, err error) {
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		list = append(list, ids.Run(e.Name()))
+		run, _, _ := strings.Cut(e.Name(), ".")
+		list = append(list, ids.Run(run))
 	}
-	return list, err
+	return slices.Compact(list), err
 }
 
-// Clear removes the mark of a run.
-func Clear(attempts string, run ids.Run) error { return os.Remove(path(attempts, run)) }
-
-func path(attempts string, run ids.Run) string {
-	return filepath.Join(attempts, folderName, string(run))
+// Clear removes the marks of a run.
+func Clear(attempts string, run ids.Run) (err error) {
+	marks, _ := filepath.Glob(filepath.Join(attempts, folderName, string(run)+"*"))
+	for _, mark := range marks {
+		err = errors.Join(err, os.Remove(mark))
+	}
+	return err
 }
