@@ -61,14 +61,11 @@ func newBeside(ctx context.Context) *beside {
 	return b
 }
 
-// do has work done until ctx ends. The loop then handles its error, a panic too, unless
-// the execution has ended.
+// do has work done, which gives up when ctx ends. The loop then handles its error, a panic
+// too, unless the execution has ended.
 func (b *beside) do(ctx context.Context, q *pool.Queue, work func(context.Context) error, handle func(context.Context, error) error) {
 	q.Add(func() {
-		err := ctx.Err()
-		if err == nil {
-			err = panics.Catch(func() error { return work(ctx) })
-		}
+		err := panics.Catch(func() error { return work(ctx) })
 		b.deliver(func(ctx context.Context) error { return handle(ctx, err) })
 	})
 }

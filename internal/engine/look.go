@@ -67,6 +67,9 @@ func (r *runner) looked(ctx context.Context, t *attempt, l *look, err error) err
 
 // take reads all that is new. Nothing of the run's state may be used here.
 func (l *look) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	final := l.status.Phase.Final()
 	err := l.log.read(ctx, final)
 	if l.pipeline != nil {

@@ -199,7 +199,8 @@ type start struct {
 	shared bool // tasks cannot change their inputs
 }
 
-// run stages and submits. What was staged for nothing is removed.
+// run stages and submits, also while the server stops: the next one then finds what the
+// journal has. What was staged for nothing is removed.
 func (s start) run(ctx context.Context) error {
 	err := suspects.WatchMemory(s.e.Dir, s.spec.Key.Run, func() error {
 		return s.e.Bytes.Stage(ctx, s.spec, func(ctx context.Context, object, file string) error {
