@@ -112,8 +112,11 @@ func (d *Driver) clockOffset() time.Duration { return time.Since(d.now()).Round(
 // forgotten it.
 func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
 	id := h.Key.Folder()
-	a, err := d.mayRelease(p, h)
-	if a == nil || err != nil {
+	a := d.find(h)
+	if a == nil {
+		return nil
+	}
+	if err := d.mayRelease(p, a); err != nil {
 		return err
 	}
 	if err := folder.RemoveAll(string(a.folder)); err != nil {
@@ -128,18 +131,14 @@ func (d *Driver) Release(ctx context.Context, p executor.Permit, h executor.Hand
 	return nil
 }
 
-// mayRelease is the attempt of a handle, or nil, if it may be released.
-func (d *Driver) mayRelease(p executor.Permit, h executor.Handle) (*attempt, error) {
+// mayRelease is nil where an attempt may be released.
+func (d *Driver) mayRelease(p executor.Permit, a *attempt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.known(h)
-	switch {
-	case a == nil:
-		return nil, nil
-	case !a.phase.Final():
-		return nil, fault.Conflict("the attempt still runs")
+	if !a.phase.Final() {
+		return fault.Conflict("the attempt still runs")
 	}
-	return a, a.allow(p)
+	return a.allow(p)
 }
 
 // releaseTimeout bounds how long the shim may take to forget.

@@ -26,7 +26,7 @@ const (
 // readOthers takes in what other servers want of an attempt, and what they have made of
 // it. The lock of the attempt is held.
 func (r *Records) readOthers(ctx context.Context, a *attempt) {
-	if written, err := a.folder.Control(); err == nil {
+	if written, err := a.readControl(); err == nil {
 		a.control = merge(a.control, written)
 		a.kept.Stopping, a.kept.Grace = a.control.Stop, a.control.Grace
 	}
@@ -103,13 +103,35 @@ func (r *Records) Allow(_ context.Context, ref reconciler.Ref) error {
 // allow takes in what other servers want of a job, and checks an order against that. The
 // lock of the attempt is held.
 func (a *attempt) allow(runFence int64) error {
-	if written, err := a.folder.Control(); err == nil {
+	if written, err := a.readControl(); err == nil {
 		a.control = merge(a.control, written)
 	}
 	last, err := executor.Allow(executor.Unleased(runFence), a.control.RunFence)
-	a.control.RunFence = last
+	if last > a.control.RunFence {
+		err = errors.Join(err, a.setRunFence(last))
+	}
 	return err
 }
+
+func (a *attempt) setRunFence(fence int64) (err error) {
+	a.control.RunFence = fence
+	a.control.Seal, err = a.sealer.seal(a.fenceName(), fence)
+	return err
+}
+
+// readControl reads what servers want of a job. A fence that none of them has written is
+// left out: a task may have written to its folder.
+func (a *attempt) readControl() (job.Control, error) {
+	c, err := a.folder.Control()
+	var fence int64
+	if a.sealer.open(a.fenceName(), c.Seal, &fence) != nil || fence != c.RunFence {
+		c.RunFence, c.Seal = 0, nil
+	}
+	return c, err
+}
+
+// fenceName is the name under which the fence of the run is sealed.
+func (a *attempt) fenceName() string { return "run fence of " + a.kept.Job.Fence }
 
 // changeControl changes what servers want of a job, as whoever had its run under runFence.
 // What another server has written is kept. The lock of the attempt is held.
@@ -131,7 +153,7 @@ func merge(own, written job.Control) job.Control {
 		return own
 	}
 	both := written
-	both.RunFence = own.RunFence
+	both.RunFence, both.Seal = own.RunFence, own.Seal
 	both.Renewals = max(own.Renewals, written.Renewals)
 	if own.Until.After(written.Until) {
 		both.Until = own.Until

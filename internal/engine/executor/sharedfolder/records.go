@@ -67,6 +67,7 @@ func New(c Config) (*Records, error) {
 // attempt is what this server knows of one. Its lock is held while its files are read
 // or written.
 type attempt struct {
+	sealer *sealer
 	mu     sync.Mutex
 	kept   reconciler.Attempt
 	away   time.Duration // how long it may go on without a renewal
@@ -121,12 +122,14 @@ func (r *Records) Add(_ context.Context, a reconciler.Attempt, s executor.Spec, 
 
 func (r *Records) create(a reconciler.Attempt, s executor.Spec, notEnforced []string) (*attempt, error) {
 	now := r.config.Now()
-	made := &attempt{kept: a, away: s.AbandonAfter, folder: job.Folder(s.Dir), added: now}
+	made := &attempt{sealer: r.sealer, kept: a, away: s.AbandonAfter, folder: job.Folder(s.Dir), added: now}
 	if s.AbandonAfter > 0 {
 		made.control.Until, made.renewed = now.Add(s.AbandonAfter), now
 	}
-	made.control.RunFence = a.RunFence
 	j, err := r.order(s, a.SubmittedAt, notEnforced)
+	if err == nil {
+		err = made.setRunFence(a.RunFence)
+	}
 	if err == nil {
 		err = made.folder.Create(j, made.control)
 	}
@@ -194,6 +197,7 @@ func (r *Records) load(id string) *attempt {
 	delete(r.unreadable, id)
 	if r.attempts[id] == nil {
 		r.attempts[id] = &attempt{
+			sealer: r.sealer,
 			kept:   reconciler.Attempt{Job: about.job(r.config.JobName(id, about.Fence), j.Launch.Grace), SubmittedAt: about.At, BlockedAt: blockedAt(f)},
 			folder: f, away: about.Away, sealed: j.Sealed, added: r.config.Now(),
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -471,8 +472,11 @@ func TestTheLaterOwnersOrdersStay(t *testing.T) {
 	former.RunFence = 1
 	owner := former
 	owner.RunFence = 2
+	if err := s.Renew(t.Context(), []reconciler.Ref{former}); err != nil {
+		t.Fatal(err)
+	}
 	overwritten := s.control(t, former)
-	overwritten.Stop, overwritten.RunFence = true, 1
+	overwritten.Stop = true
 	renew := func() job.Control {
 		t.Helper()
 		if err := s.Renew(t.Context(), []reconciler.Ref{owner, former}); err != nil {
@@ -480,14 +484,14 @@ func TestTheLaterOwnersOrdersStay(t *testing.T) {
 		}
 		return s.control(t, owner)
 	}
-	if c := renew(); c.RunFence != 2 || c.Renewals != 1 { // at once, however short ago it was submitted
+	if c := renew(); c.RunFence != 2 || c.Renewals != 2 { // at once, however short ago it was submitted
 		t.Errorf("after the adoption: %+v", c)
 	}
 	if err := s.folder(owner).WriteControl(overwritten); err != nil {
 		t.Fatal(err)
 	}
 	s.later(time.Minute)
-	if c := renew(); c.RunFence != 2 || c.Renewals != 2 || c.Stop {
+	if c := renew(); c.RunFence != 2 || c.Renewals != 3 || c.Stop {
 		t.Errorf("after the next renewal: %+v", c)
 	}
 	other := s.another(t)
@@ -499,6 +503,32 @@ func TestTheLaterOwnersOrdersStay(t *testing.T) {
 	}
 	if err := other.Allow(t.Context(), owner); err != nil {
 		t.Error(err)
+	}
+}
+
+// A task can write to its own folder, and is stopped all the same.
+func TestAForgedFenceCountsForNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	owner := s.add(t, s.spec(t, "n"))
+	owner.RunFence = 2
+	if err := s.Renew(t.Context(), []reconciler.Ref{owner}); err != nil {
+		t.Fatal(err)
+	}
+	forged := s.control(t, owner)
+	forged.RunFence = math.MaxInt64
+	if err := s.folder(owner).WriteControl(forged); err != nil {
+		t.Fatal(err)
+	}
+	next := s.another(t)
+	next.list(t)
+	for name, server := range map[string]server{"that has adopted it": s, "that comes later": next} {
+		if err := server.Stop(t.Context(), owner, 0); err != nil {
+			t.Errorf("a server %s: %v", name, err)
+		}
+	}
+	if c := s.control(t, owner); c.RunFence != 2 || !c.Stop {
+		t.Errorf("after a forgery: %+v", c)
 	}
 }
 

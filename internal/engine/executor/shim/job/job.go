@@ -40,6 +40,8 @@ type Control struct {
 	// RunFence is the fence of the run whose owner wants this. A job that has seen a higher
 	// one keeps to that. 0: a server of an earlier release wants it.
 	RunFence int64 `json:"runFence,omitempty"`
+	// Seal has RunFence for servers, which it keeps from taking a task's word for it.
+	Seal []byte `json:"seal,omitempty"`
 }
 
 // State is what a job says of itself.
