@@ -27,6 +27,7 @@ type stager struct {
 
 	mu    sync.Mutex
 	found []os.FileInfo
+	open  []*os.File // what was found, so that no later file takes its place
 }
 
 func (s *stager) Capabilities(ctx context.Context) (executor.Capabilities, error) {
@@ -37,12 +38,16 @@ func (s *stager) Capabilities(ctx context.Context) (executor.Capabilities, error
 
 func (s *stager) Submit(ctx context.Context, p executor.Permit, spec executor.Spec) (executor.Handle, error) {
 	if spec.Key.Node == s.node {
-		info, err := os.Stat(filepath.Join(spec.Places().Inputs, "in", "0", "o.txt"))
+		file, err := os.Open(filepath.Join(spec.Places().Inputs, "in", "0", "o.txt"))
+		if err != nil {
+			return executor.Handle{}, err
+		}
+		info, err := file.Stat()
 		if err != nil {
 			return executor.Handle{}, err
 		}
 		s.mu.Lock()
-		s.found = append(s.found, info)
+		s.found, s.open = append(s.found, info), append(s.open, file)
 		s.mu.Unlock()
 	}
 	return s.Driver.Submit(ctx, p, spec)
