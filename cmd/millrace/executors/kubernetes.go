@@ -2,6 +2,7 @@ package executors
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -143,6 +144,7 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 		if err != nil {
 			return Driver{}, err
 		}
+		c.Earlier = s.earlier(x.Name)
 		cluster, err := kubernetes.New(ctx, c)
 		if err != nil {
 			return Driver{}, err
@@ -175,6 +177,13 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 func (s *Shims) installation(name string) string {
 	sum := sha256.Sum256([]byte(s.Installation + "\x00" + name))
 	return hex.EncodeToString(sum[:8])
+}
+
+// earlier is what earlier releases called it, which followed from the secret key.
+func (s *Shims) earlier(name string) string {
+	h := hmac.New(sha256.New, s.Key)
+	_, _ = h.Write([]byte("installation\x00" + name))
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // ImageResolver finds the digest of an image.

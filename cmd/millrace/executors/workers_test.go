@@ -147,4 +147,7 @@ func TestTheNameOfAnInstallation(t *testing.T) {
 	if !seen[(&Shims{Installation: "one"}).installation("a")] {
 		t.Error("it is another one after a restart")
 	}
+	if earlier := (&Shims{Key: []byte("one"), Installation: "one"}).earlier("a"); earlier != "9fb4aad289c1154d" {
+		t.Errorf("earlier releases called it %s", earlier)
+	}
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,9 +102,9 @@ func clientFor(c *rest.Config, client *http.Client, s runtime.NegotiatedSerializ
 	return rest.RESTClientForConfigAndClient(c, client)
 }
 
-// ours selects what this installation made.
+// ours selects what this installation made, or may have made before it was upgraded.
 func (k *Cluster) ours() string {
-	return labels.Set{managedBy: "millrace", installationLabel: k.config.Installation}.String()
+	return fmt.Sprintf("%s=millrace,%s in (%s,%s)", managedBy, installationLabel, k.config.Installation, cmp.Or(k.config.Earlier, k.config.Installation))
 }
 
 // follow keeps a copy of what is ours of one kind.
@@ -196,7 +197,7 @@ func (k *Cluster) Jobs(context.Context) (reconciler.Listing, error) {
 	for _, o := range k.jobStore.List() {
 		if j, ok := o.(*batchv1.Job); ok {
 			s := seen(j, pods[j.Name])
-			s.Number = j.Name
+			s.Number, s.Unsure = j.Name, j.Labels[installationLabel] != k.config.Installation
 			s.Silent = s.Ended && (s.Reason == executor.OutOfMemory || s.Reason == executor.TimedOut)
 			s.Blocked = s.Waits && (s.Reason == executor.Unschedulable || s.Reason == executor.Queued)
 			all[j.Name] = s

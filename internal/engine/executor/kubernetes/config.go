@@ -27,6 +27,7 @@ type Config struct {
 	Kubeconfig   string // a file; empty: the cluster that this server is in, or the user's own
 	Namespace    string // empty: that of the kubeconfig
 	Installation string // tells its pods from those of others in the namespace
+	Earlier      string // what earlier releases called it, and others with the same secret key; empty: nothing
 	Log          *slog.Logger
 
 	URL string // where pods reach a server

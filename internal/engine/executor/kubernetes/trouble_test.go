@@ -127,6 +127,15 @@ func TestOnlyOurOwnOrphansAreEnded(t *testing.T) {
 	if !listed(other, theirs.Name) {
 		t.Error("the job of another installation is gone")
 	}
+	config.Earlier, config.Installation = config.Installation, config.Installation+"-upgraded"
+	upgraded, err := New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drivertest.Eventually(t, func() bool { return listed(upgraded, theirs.Name) }, func() string { return "the next release does not find the job" })
+	if listing, err := upgraded.Jobs(t.Context()); err != nil || !listing.Jobs[theirs.Name].Unsure {
+		t.Errorf("it is sure that the job is its own: %+v, %v", listing.Jobs[theirs.Name], err)
+	}
 }
 
 // touch lets a task go on that waits in this folder.

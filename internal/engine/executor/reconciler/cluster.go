@@ -75,6 +75,7 @@ type JobStatus struct {
 	Again     bool            // it has ended, and another one of its name can be started
 	Leaving   bool            // it is being ended, or there is nothing to be ended
 	Evicted   bool            // the cluster has ended, or is ending, what runs for it
+	Unsure    bool            // it may be of another installation, and is no orphan
 	Reason    executor.Reason // why it waits, or has ended
 	Detail    string          // for people
 	NotBegun  string          // what people are told if it has ended before its task began; empty: Detail

@@ -163,7 +163,7 @@ func (d *Driver) unaccounted(list []*attempt) (names []string, since time.Time) 
 // endOrphans ends jobs that belong to no attempt.
 func (d *Driver) endOrphans(ctx context.Context, jobs map[string]JobStatus, ours map[string]bool) error {
 	for name, s := range jobs {
-		if !ours[name] && !s.Leaving {
+		if !ours[name] && !s.Leaving && !s.Unsure {
 			d.config.Log.InfoContext(ctx, "ending a job that nobody wants", slog.String("job", name))
 			if err := d.cluster.End(ctx, name); err != nil {
 				return err

@@ -346,6 +346,7 @@ func TestJobsThatNobodyWantsAreEnded(t *testing.T) {
 		h := w.submit()
 		w.says(h, reconciler.JobStatus{})
 		w.jobs["runs"], w.jobs["waits"], w.jobs["leaves"] = reconciler.JobStatus{}, reconciler.JobStatus{Waits: true}, reconciler.JobStatus{Leaving: true}
+		w.jobs["is perhaps another's"] = reconciler.JobStatus{Unsure: true}
 		w.Driver = before // it did not know of the attempt
 		w.look()
 		slices.Sort(w.ends)
