@@ -383,7 +383,7 @@ func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
 	c.saved()
 	w := h.read()
 	text := fmt.Sprint(w.Problems)
-	for _, want := range []string{"nowhere", "a node is an object", "cycle"} {
+	for _, want := range []string{"nowhere", "a step is an object", "cycle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
