@@ -13,7 +13,8 @@ func TestTheItemsOfAScatter(t *testing.T) {
 		as := bearer(ada.token)
 		id := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"parameters":{"long":{"type":"string","default":"`+strings.Repeat("é", 5000)+`"}},"nodes":[
 			{"id":"good","command":"# dummy: output:page.html=hi","scatter":{"over":"['x', 'y', params.long]"},"outputs":{"o":{"path":"page.html"}},"cache":true},
-			{"id":"bad","command":"# dummy: exit=3","scatter":{"over":"[1, {'a': 2}]"},"retries":{"max":1,"backoffSeconds":0}}]}`)+`"}`)
+			{"id":"bad","command":"# dummy: exit=3","scatter":{"over":"[1, {'a': 2}]"},"retries":{"max":1,"backoffSeconds":0}}],
+			"edges":[{"id":"e","source":"good","target":"bad"}]}`)+`"}`)
 		h.await(ada, id)
 		shards := func(node, query string) reply {
 			t.Helper()
