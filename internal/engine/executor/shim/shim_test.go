@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -131,5 +132,36 @@ func TestAJournalIsReadOn(t *testing.T) {
 		if r := records["runs"]; !r.Lost || r.Exit != nil || r.Fence != "f" {
 			t.Errorf("what ran: %+v", r)
 		}
+	}
+}
+
+// A command that is stopped while what stands around it has not started it yet gets TERM
+// when it is there, and not only KILL after its grace.
+func TestCommandThatIsStoppedBeforeItBeginsGetsTERM(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("sh", "-c", "read gate; sleep 1000; exit 3") // the shell stands for a reaper
+	gate, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	l := Launch{Folder: t.TempDir(), Reaped: true}
+	stopped, stands := newTask(l, newShim(nil)), &command{pid: c.Process.Pid}
+	stopped.meter = newMeter(Folder(l.Folder), l)
+	stopped.end(stands, &stopped.exit.Stopped, time.Hour)
+	if stopped.terminated {
+		t.Fatal("it has begun")
+	}
+	if _, err := gate.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	for !stopped.terminated {
+		stopped.look(stands, time.Now(), nil)
+	}
+	if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != 3 {
+		t.Errorf("%v", err)
 	}
 }

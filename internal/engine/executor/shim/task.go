@@ -26,8 +26,9 @@ type task struct {
 	freezer freezer
 	began   time.Duration // as uptime.Read returns it
 
-	ending bool
-	killAt time.Time // when TERM has had its time; zero while nothing ends
+	ending     bool
+	terminated bool      // the command has had TERM
+	killAt     time.Time // when TERM has had its time; zero while nothing ends
 
 	// Set by other goroutines.
 	grace    atomic.Int64 // of a stop that was asked for, plus one
@@ -266,6 +267,9 @@ func (t *task) look(c *command, now time.Time, p *serverPresence) {
 	if overMemory {
 		t.end(c, &t.exit.OOM, 0)
 	}
+	if t.ending && !t.terminated { // what stands around the command had not started it
+		t.terminated = t.launch.terminate(c.pid)
+	}
 	if t.ending && !now.Before(t.killAt) {
 		t.launch.kill(c.pid)
 	}
@@ -282,7 +286,7 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 		return
 	}
 	*why, t.ending, t.killAt = true, true, killAt
-	t.launch.terminate(c.pid)
+	t.terminated = t.launch.terminate(c.pid)
 }
 
 // fillExit fills in the exit record, once the log is complete: the error of a

@@ -13,9 +13,10 @@ import (
 )
 
 // terminate sends TERM to everything that belongs to the command, but not to
-// what stands around it, which would take everything with it.
-func (l Launch) terminate(pid int) {
-	processes.SignalTree(pid, unix.SIGTERM, l.wrappers())
+// what stands around it, which would take everything with it. It reports whether there
+// was anything.
+func (l Launch) terminate(pid int) bool {
+	return processes.SignalTree(pid, unix.SIGTERM, l.wrappers())
 }
 
 // wrappers is how many processes stand around the command: bubblewrap and the

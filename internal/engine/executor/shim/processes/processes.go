@@ -16,11 +16,12 @@ import (
 )
 
 // SignalTree sends a signal to a process and everything below it, but to the
-// first spared levels.
-func SignalTree(pid int, sig syscall.Signal, spared int) {
+// first spared levels. It reports whether there was anything.
+func SignalTree(pid int, sig syscall.Signal, spared int) (sent bool) {
 	for _, pid := range Below(pid, spared) {
-		_ = unix.Kill(pid, sig)
+		sent = unix.Kill(pid, sig) == nil || sent
 	}
+	return sent
 }
 
 // Below are a process and everything below it, without the first spared levels.
