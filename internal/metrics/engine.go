@@ -86,12 +86,25 @@ func (m *Engine) RunAdvanced(_ context.Context, id ids.Run, s runs.Step, _ time.
 			m.tasks.WithLabelValues(string(a.State)).Inc()
 		}
 	}
-	if s.BilledSince.IsZero() { // no command has started
+	began := firstStart(s)
+	if began.IsZero() {
 		return
 	}
 	if at, waited := m.forget(id); waited {
-		m.start.Observe(max(0, s.BilledSince.Sub(at).Seconds()))
+		m.start.Observe(max(0, began.Sub(at).Seconds()))
 	}
+}
+
+// firstStart is when the first command of a run started, as far as a step tells; zero
+// before. A short run may have ended with the step that tells of it.
+func firstStart(s runs.Step) time.Time {
+	first := s.BilledSince
+	for _, a := range s.Attempts {
+		if !a.BeganAt.IsZero() && (first.IsZero() || a.BeganAt.Before(first)) {
+			first = a.BeganAt
+		}
+	}
+	return first
 }
 
 func (m *Engine) forget(id ids.Run) (at time.Time, known bool) {

@@ -81,6 +81,12 @@ func TestARunWaitsAndStartsOnce(t *testing.T) {
 	advance("lost before", noon.Add(time.Second))
 	advance("never claimed here", noon.Add(time.Second))
 	expect(t, r, map[string]string{"run_wait_seconds": "2 of 10", "run_start_seconds": "1 of 3"})
+	claim("ended at once", 0, 0, noon)
+	began := func(after time.Duration) runs.Attempt {
+		return runs.Attempt{State: runs.AttemptSucceeded, Placement: runs.Placement{BeganAt: noon.Add(after)}}
+	}
+	m.RunAdvanced(ctx, "ended at once", runs.Step{Attempts: []runs.Attempt{{State: runs.AttemptLost}, began(2 * time.Second), began(time.Second)}}, noon)
+	expect(t, r, map[string]string{"run_wait_seconds": "3 of 10", "run_start_seconds": "2 of 4"})
 	// What ended, was lost or went back before a command began never starts.
 	for id, end := range map[ids.Run]func(ids.Run){
 		"ends":     func(id ids.Run) { m.RunEnded(ctx, id, lifecycle.Cancelled, noon) },
@@ -94,7 +100,7 @@ func TestARunWaitsAndStartsOnce(t *testing.T) {
 	m.RunTakenOver(ctx, runs.Run{}, noon)
 	m.Trouble("database")
 	expect(t, r, map[string]string{
-		"run_start_seconds": "1 of 3", "runs_ended_total cancelled": "1", "lease_losses_total": "1", "run_requeues_total": "1", "run_takeovers_total": "1",
+		"run_start_seconds": "2 of 4", "runs_ended_total cancelled": "1", "lease_losses_total": "1", "run_requeues_total": "1", "run_takeovers_total": "1",
 		"engine_errors_total database": "1", "engine_errors_total storage": "0",
 	})
 }
