@@ -42,22 +42,26 @@ export function Problem({ error, title, retry, children }: ProblemProps) {
 
 const most = 5;
 
-/** Details is what is wrong, each message once, with where it was found first. Problems of a definition name their step. */
+/**
+ * Details is what is wrong, each fault once, with where it was found first. The messages of
+ * a definition begin with the name of their step.
+ */
 function Details({ list }: { list: ApiFailure["details"] }) {
-  const byMessage = new Map<string, string[]>();
+  const faults = new Map<string, { message: string; path?: string; found: number }>();
   for (const { path, message, code } of list) {
-    byMessage.set(message, [...(byMessage.get(message) ?? []), code ? "" : path]);
+    const fault = code ? message.replace(/^"[^"]*": /, "") : message;
+    const { found, ...first } = faults.get(fault) ?? { message, path: code ? "" : path, found: 0 };
+    faults.set(fault, { ...first, found: found + 1 });
   }
-  const kinds = [...byMessage];
   return (
     <>
-      {kinds.slice(0, most).map(([message, paths]) => (
+      {[...faults.values()].slice(0, most).map(({ message, path, found }) => (
         <p key={message} className="mt-1">
-          {paths[0] && <code>{paths[0]}</code>} {message}
-          {paths.length > 1 && <span className="text-muted"> (and in {paths.length - 1} other places)</span>}
+          {path && <code>{path}</code>} {message}
+          {found > 1 && <span className="text-muted"> (and in {found - 1} other places)</span>}
         </p>
       ))}
-      {kinds.length > most && <p className="mt-1 text-muted">And {kinds.length - most} more.</p>}
+      {faults.size > most && <p className="mt-1 text-muted">And {faults.size - most} more.</p>}
     </>
   );
 }
