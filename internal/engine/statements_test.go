@@ -32,7 +32,7 @@ func (s *statements) take() (list []string) {
 
 // From its submission to its bill, a run of two tasks with an output and a log
 // each. What a worker asks from time to time may come in between, on a busy
-// machine again and again, so the cheapest of some counts.
+// machine again and again, so one of some runs has to be as cheap.
 func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 	const updates = 4 // of its row: claimed, a starts, a ends and b starts, it ends
 	bounds := map[string]int{"sqlite": 42, "postgres": 54}
@@ -45,30 +45,29 @@ func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 		s.ended = func(id ids.Run) { ended <- id }
 		s.open("w1")
 		_, kind, _ := strings.Cut(t.Name(), "/")
-		fewest := []string(nil)
-		for try := 0; try < 50 && (fewest == nil || len(fewest) > bounds[kind]); try++ {
+		var list []string
+		var changes int
+		for range 50 {
 			seen.take()
 			id := s.submit(`{"nodes":[
 				{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
 				{"id":"b","command":"# dummy: print=hello output:b.txt=two","outputs":{"o":{"path":"b.txt"}}}],
 				"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`, `{}`)
 			<-ended
-			if list := seen.take(); fewest == nil || len(list) < len(fewest) {
-				fewest = list
+			list, changes = seen.take(), 0
+			for _, text := range list {
+				if strings.HasPrefix(text, "UPDATE runs") {
+					changes++
+				}
 			}
 			if r := s.await(id, terminal); r.Status != lifecycle.Completed {
 				t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
 			}
-		}
-		changes := 0
-		for _, text := range fewest {
-			if strings.HasPrefix(text, "UPDATE runs") {
-				changes++
+			if len(list) <= bounds[kind] && changes <= updates {
+				return
 			}
 		}
-		t.Logf("%d statements, %d updates of the run's row", len(fewest), changes)
-		if len(fewest) > bounds[kind] || changes > updates {
-			t.Errorf("%d statements, %d updates of the run's row, want at most %d and %d:\n%s", len(fewest), changes, bounds[kind], updates, strings.Join(fewest, "\n"))
-		}
+		t.Errorf("%d statements, %d updates of the run's row, want at most %d and %d in one of 50 runs; the last one's:\n%s",
+			len(list), changes, bounds[kind], updates, strings.Join(list, "\n"))
 	})
 }
