@@ -219,9 +219,11 @@ func (r *room) run(ctx context.Context) {
 	if r.loadErr = panics.Catch(func() error { return r.load(ctx) }); panics.Is(r.loadErr) {
 		r.logError(ctx, r.loadErr)
 	}
+	if r.loadErr != nil {
+		r.drop() // before the callers hear of it, so that the next request opens another room
+	}
 	close(r.loaded)
 	if r.loadErr != nil {
-		r.drop()
 		return
 	}
 	_ = r.closeOnPanic(ctx, func() error { r.work(ctx); return nil })

@@ -752,6 +752,39 @@ func TestPanicOverADocumentEndsNoServer(t *testing.T) {
 	}
 }
 
+// unreadable has definitions that cannot be read, and counts how often somebody tried.
+type unreadable struct {
+	collab.Definitions
+	tries *atomic.Int64
+}
+
+func (d unreadable) Stored(context.Context, ids.Team, ids.Workflow) (workflows.Workflow, error) {
+	d.tries.Add(1)
+	return workflows.Workflow{}, errors.New("out of order")
+}
+
+// A request that comes after a document failed to open does not get the old failure.
+func TestEveryRequestTriesToOpenTheDocument(t *testing.T) {
+	var tries atomic.Int64
+	h := newHarness(t, func(o *collab.Options) { o.Definitions = unreadable{o.Definitions, &tries} })
+	const documents, times = 8, 2000
+	var all sync.WaitGroup
+	for range documents {
+		all.Go(func() {
+			d := workflows.LiveDefinition{Team: h.caller.Team, Workflow: ids.NewWorkflow()}
+			for range times {
+				if _, err := h.server.ApplyDefinition(t.Context(), d); err == nil {
+					t.Error("a document was opened that cannot be read")
+				}
+			}
+		})
+	}
+	all.Wait()
+	if tries.Load() != documents*times {
+		t.Errorf("%d requests tried %d times", documents*times, tries.Load())
+	}
+}
+
 // failsOnce panics at the first update that is stored.
 type failsOnce struct {
 	sharing.Documents
