@@ -1,6 +1,5 @@
 package graph
 
-import "github.com/millrace/millrace/internal/domain/spelling"
 
 // at is the edge's place in the definition.
 func (e *Edge) at() *where {
@@ -121,11 +120,11 @@ func (c *checker) joins(e *Edge) bool {
 	}
 	if _, ok := e.source.Output(e.SourceHandle); !ok {
 		fix, known := removeEdge(e), e.source.outputNames()
-		if near := spelling.Nearest(e.SourceHandle, known); near != "" {
+		if near := nearest(e.SourceHandle, known); near != "" {
 			fix = setFix("edges."+e.ID+".sourceHandle", near, "Use the output %s", quote(near))
 		}
 		c.p.addFix(fix, e.at().field("sourceHandle"), NoSuchOutput, "%s has no output called %s%s",
-			e.source.label(), quote(e.SourceHandle), spelling.DidYouMean(e.SourceHandle, known))
+			e.source.label(), quote(e.SourceHandle), didYouMean(e.SourceHandle, known))
 	}
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/millrace/millrace/internal/domain/imageref"
 )
 
 // pathFault says what keeps p from being the path of an output, or nothing. An
@@ -58,7 +57,7 @@ func (c *checker) interpreter(f *value, in *where) string {
 
 func (c *checker) image(f *value, in *where) string {
 	ref := c.text(f, in, maxImage)
-	if ref != "" && !imageref.Valid(ref) {
+	if ref != "" && !validImage(ref) {
 		c.p.add(at(f, in), InvalidValue, "`%s` is not an image such as `quay.io/biocontainers/fastp:0.23.4`", short(ref))
 	}
 	return ref

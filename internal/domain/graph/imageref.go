@@ -1,19 +1,18 @@
-// Package imageref knows what the reference of a container image looks like.
-package imageref
+package graph
 
 import "strings"
 
-// Valid follows the grammar of image references:
+// validImage follows the grammar of image references:
 // [host[:port]/]path[:tag][@algorithm:digest].
-func Valid(ref string) bool {
+func validImage(ref string) bool {
 	ref, digest, pinned := strings.Cut(ref, "@")
-	if pinned && !validDigest(digest) {
+	if pinned && !validImageDigest(digest) {
 		return false
 	}
 	slash := strings.LastIndexByte(ref, '/')
 	if colon := strings.LastIndexByte(ref, ':'); colon > slash {
 		tag := ref[colon+1:]
-		if len(tag) > 128 || !made(tag, isWord, isTag) {
+		if len(tag) > 128 || !madeOf(tag, isWord, isTag) {
 			return false
 		}
 		ref = ref[:colon]
@@ -21,26 +20,26 @@ func Valid(ref string) bool {
 	host, rest, ok := strings.Cut(ref, "/")
 	if ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		name, port, numbered := strings.Cut(host, ":")
-		if !made(name, isAlnum, isTag) || numbered && !made(port, isDigit, isDigit) {
+		if !madeOf(name, isAlnum, isTag) || numbered && !madeOf(port, isDigit, isDigit) {
 			return false
 		}
 		ref = rest
 	}
 	for part := range strings.SplitSeq(ref, "/") {
-		if !made(part, isLower, isPart) {
+		if !madeOf(part, isLower, isPart) {
 			return false
 		}
 	}
 	return true
 }
 
-func validDigest(digest string) bool {
+func validImageDigest(digest string) bool {
 	algorithm, sum, ok := strings.Cut(digest, ":")
-	return ok && made(algorithm, isLower, isPart) && len(sum) >= 32 && made(sum, isHex, isHex)
+	return ok && madeOf(algorithm, isLower, isPart) && len(sum) >= 32 && madeOf(sum, isHex, isHex)
 }
 
-// made reports whether s is one byte of the first class and any of the second.
-func made(s string, first, rest func(byte) bool) bool {
+// madeOf reports whether s is one byte of the first class and any of the second.
+func madeOf(s string, first, rest func(byte) bool) bool {
 	if s == "" || !first(s[0]) {
 		return false
 	}

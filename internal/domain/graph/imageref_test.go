@@ -1,4 +1,4 @@
-package imageref
+package graph
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func TestReferencesOfImages(t *testing.T) {
 		"alpine@": false, "alpine@sha256": false, "alpine@sha256:": false, "alpine@sha256:0a": false, "alpine@sha256:" + strings.ToUpper(sum): false, "alpine@sha256:" + sum + "g": false, "alpine@:" + sum: false,
 		"al pine": false, "alpine\n": false, "alpine\x00": false, "alpine;id": false, "$(id)": false, "--help": false, "é": false, "../x": false, "a/../b": false, "https://quay.io/x": false,
 	} {
-		if Valid(ref) != want {
+		if validImage(ref) != want {
 			t.Errorf("%q: %v", ref, !want)
 		}
 	}

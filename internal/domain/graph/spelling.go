@@ -1,20 +1,19 @@
-// Package spelling guesses what somebody meant who wrote a name that is not known.
-package spelling
+package graph
 
 import "strings"
 
-// DidYouMean ends a message with the known name nearest to what was written, or
+// didYouMean ends a message with the known name nearest to what was written, or
 // with nothing when none is near.
-func DidYouMean(written string, known []string) string {
-	if near := Nearest(written, known); near != "" {
+func didYouMean(written string, known []string) string {
+	if near := nearest(written, known); near != "" {
 		return `; did you mean "` + near + `"?`
 	}
 	return ""
 }
 
-// Nearest returns the known name nearest to what was written, or nothing when
+// nearest returns the known name nearest to what was written, or nothing when
 // none is near.
-func Nearest(written string, known []string) string {
+func nearest(written string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
 		if d := distance(strings.ToLower(written), strings.ToLower(k), least); d < least {
