@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/runs/signed"
 )
 
 // ArchiveURL is where an output can be read as an archive; empty if it is no folder.
@@ -15,14 +14,14 @@ func (s *Service) ArchiveURL(o Output, until time.Time, base string) string {
 	if o.Folder == nil {
 		return ""
 	}
-	folder := signed.Folder{SHA256: o.SHA256, Data: o.Folder.Data, Bytes: o.Folder.Bytes, Mark: o.Folder.Mark}
-	token := signed.Report{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix(), Folder: &folder}.Token(s.reports)
+	folder := signedFolder{SHA256: o.SHA256, Data: o.Folder.Data, Bytes: o.Folder.Bytes, Mark: o.Folder.Mark}
+	token := signedReport{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix(), Folder: &folder}.Token(s.reports)
 	return strings.TrimSuffix(base, "/") + (&url.URL{Path: "/archives/" + token + "/" + o.Name + ".zip"}).String()
 }
 
 // ArchivedFolder is the folder that a signed address names, if it is what it was.
 func (s *Service) ArchivedFolder(ctx context.Context, token string) (Output, error) {
-	t, err := signed.Read(s.reports, token, s.now())
+	t, err := readReportToken(s.reports, token, s.now())
 	if err != nil {
 		return Output{}, err
 	}

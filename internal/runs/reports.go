@@ -8,23 +8,22 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/runs/signed"
 )
 
 // reportURL is where an output opens as a report; empty if it is none. The
 // file's name comes after the token, as the names of the files of a folder
 // would.
 func (s *Service) reportURL(o Output, until time.Time, base string) string {
-	if o.Folder != nil || !signed.IsReport(o.Name, o.ContentType) {
+	if o.Folder != nil || !isReport(o.Name, o.ContentType) {
 		return ""
 	}
-	token := signed.Report{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix()}.Token(s.reports)
+	token := signedReport{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix()}.Token(s.reports)
 	return strings.TrimSuffix(base, "/") + (&url.URL{Path: "/reports/" + token + "/" + o.Name}).String()
 }
 
 // Report opens the output that a signed address names. The caller closes it.
 func (s *Service) Report(ctx context.Context, token, name string) (io.ReadCloser, int64, error) {
-	t, err := signed.Read(s.reports, token, s.now())
+	t, err := readReportToken(s.reports, token, s.now())
 	if err != nil {
 		return nil, 0, err
 	}

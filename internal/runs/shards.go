@@ -10,7 +10,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs/itemplace"
 )
 
 // Shard is one item of a scattered node. A node that is not scattered has one.
@@ -62,7 +61,7 @@ func (s *Service) Shards(ctx context.Context, caller access.Caller, id ids.Run, 
 	if r.Kind == Reported || strings.Contains(p.Node, ProcessMark) {
 		return s.reported.Shards(ctx, r, p)
 	}
-	after, err := itemplace.Read(p.After)
+	after, err := ReadItemPlace(p.After)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,14 +79,14 @@ func (s *Service) Shards(ctx context.Context, caller access.Caller, id ids.Run, 
 	if len(list) > p.Limit {
 		list = list[:p.Limit]
 		last := list[p.Limit-1]
-		next = itemplace.Of(last.State == lifecycle.NodeFailed, last.Index).Text()
+		next = PlaceOfItem(last.State == lifecycle.NodeFailed, last.Index).Text()
 	}
 	return list, next, s.fillShards(ctx, r, n, p.Base, list)
 }
 
 // findShards are those of a page, and one more if there is one. It reads no
 // more of a large scatter than it must.
-func (s *Service) findShards(ctx context.Context, r Run, n Node, p ShardPage, after itemplace.Place) ([]Shard, error) {
+func (s *Service) findShards(ctx context.Context, r Run, n Node, p ShardPage, after ItemPlace) ([]Shard, error) {
 	list := []Shard{}
 	from := after.Index + 1
 	if after.Rank == 0 {

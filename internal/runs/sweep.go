@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs/combine"
 )
 
 // Sweep is several runs that were started together and differ in some
@@ -69,7 +68,7 @@ func (s *Service) SubmitSweep(ctx context.Context, caller access.Caller, in NewS
 	if err != nil {
 		return Sweep{}, nil, err
 	}
-	combinations, err := combine.All(in.Parameters, in.Vary, maxSweep)
+	combinations, err := combinations(in.Parameters, in.Vary, maxSweep)
 	if err != nil {
 		return Sweep{}, nil, err
 	}
@@ -135,7 +134,7 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 		} else {
 			r.Inputs, r.Addresses, r.Needs, r.Price, r.Executor = list[0].Inputs, list[0].Addresses, list[0].Needs, list[0].Price, list[0].Executor
 		}
-		r.Name, r.Note = combine.Name(sweep.Varied, values, maxName), ""
+		r.Name, r.Note = sweepName(sweep.Varied, values, maxName), ""
 		list = append(list, r)
 		if size += len(r.Definition) + len(r.Parameters) + 2*len(r.Inputs); size > maxSweepBytes {
 			return nil, fault.Invalid("these %d runs would take up more than 64 MB: start fewer at once", len(combinations)).WithCode("sweep_too_large")

@@ -7,7 +7,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/itemplace"
 )
 
 // Listed is a task of a step.
@@ -47,7 +46,7 @@ func stateIn(r runs.Run, k kind) lifecycle.NodeState {
 // Shards are the tasks of a step, failed ones first, then by their number. next is
 // where the following page begins, or empty.
 func (t Tasks) Shards(ctx context.Context, r runs.Run, p runs.ShardPage) (list []runs.Shard, next string, err error) {
-	at, err := itemplace.Read(p.After)
+	at, err := runs.ReadItemPlace(p.After)
 	if err != nil {
 		return nil, "", err
 	}
@@ -59,7 +58,7 @@ func (t Tasks) Shards(ctx context.Context, r runs.Run, p runs.ShardPage) (list [
 		if len(list) > p.Limit {
 			list = list[:p.Limit]
 			last := list[p.Limit-1]
-			next = itemplace.Of(last.State == lifecycle.NodeFailed, last.Index).Text()
+			next = runs.PlaceOfItem(last.State == lifecycle.NodeFailed, last.Index).Text()
 			break
 		}
 	}

@@ -1,4 +1,4 @@
-package signed
+package runs
 
 import (
 	"encoding/base64"
@@ -12,13 +12,13 @@ import (
 func TestAnAddressIsGoodAsItWasSignedAndInTime(t *testing.T) {
 	t.Parallel()
 	key, now := []byte("a key of the server"), time.Unix(1_800_000_000, 0)
-	report := Report{Blob: "teams/t/x", Name: "report.html", Size: 3, Mark: "m", Expires: now.Unix() + 60}
+	report := signedReport{Blob: "teams/t/x", Name: "report.html", Size: 3, Mark: "m", Expires: now.Unix() + 60}
 	token := report.Token(key)
-	if got, err := Read(key, token, now); err != nil || got != report {
+	if got, err := readReportToken(key, token, now); err != nil || got != report {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	body, seal, _ := strings.Cut(token, ".")
-	other := Report{Blob: "teams/other/x", Name: "report.html", Expires: report.Expires}
+	other := signedReport{Blob: "teams/other/x", Name: "report.html", Expires: report.Expires}
 	otherBody, _, _ := strings.Cut(other.Token(key), ".")
 	for name, tt := range map[string]struct {
 		key   []byte
@@ -37,7 +37,7 @@ func TestAnAddressIsGoodAsItWasSignedAndInTime(t *testing.T) {
 		"at its end":          {key, token, now.Add(time.Minute)},
 		"long after":          {key, token, now.AddDate(1, 0, 0)},
 	} {
-		if got, err := Read(tt.key, tt.token, tt.at); !fault.Is(err, fault.KindForbidden) {
+		if got, err := readReportToken(tt.key, tt.token, tt.at); !fault.Is(err, fault.KindForbidden) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -48,11 +48,11 @@ func TestWhichOutputsArePages(t *testing.T) {
 	for name, want := range map[string]bool{
 		"r.html": true, "r.HTM": true, "r.html.gz": false, "html": false, "r.csv": false, "": false,
 	} {
-		if IsReport(name, "application/octet-stream") != want {
+		if isReport(name, "application/octet-stream") != want {
 			t.Errorf("%q: %v", name, !want)
 		}
 	}
-	if !IsReport("r", "text/html; charset=utf-8") || IsReport("r", "text/html-ish") {
+	if !isReport("r", "text/html; charset=utf-8") || isReport("r", "text/html-ish") {
 		t.Error("its type is read wrongly")
 	}
 }

@@ -1,4 +1,4 @@
-package combine
+package runs
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func TestEveryCombinationIsMadeOnce(t *testing.T) {
 		if common != "" {
 			given = []byte(common)
 		}
-		list, err := All(given, map[string][]json.RawMessage{"b": raw("1", "2", "3"), "a": raw(`"x"`, `"y"`)}, 6)
+		list, err := combinations(given, map[string][]json.RawMessage{"b": raw("1", "2", "3"), "a": raw(`"x"`, `"y"`)}, 6)
 		if err != nil {
 			t.Fatalf("%s: %v", common, err)
 		}
@@ -58,13 +58,13 @@ func TestWhatCannotBeSweptIsSaid(t *testing.T) {
 		"too many together":     {`{}`, map[string][]json.RawMessage{"a": raw("1", "2"), "b": raw(strings.Fields(strings.Repeat("1 ", 51))...)}, "vary", "makes more than 100 runs"},
 		"many names of a value": {`{}`, powers(60), "vary", "makes more than 100 runs"},
 	} {
-		list, err := All([]byte(tt.common), tt.vary, 100)
+		list, err := combinations([]byte(tt.common), tt.vary, 100)
 		f, _ := errors.AsType[*fault.Error](err)
 		if f == nil || f.Kind != fault.KindInvalid || len(f.Details) != 1 || f.Details[0].Path != tt.path || !strings.Contains(f.Message, tt.says) {
 			t.Errorf("%s: %d combinations, %+v", name, len(list), err)
 		}
 	}
-	if _, err := All([]byte(`[]`), powers(1), 100); err == nil {
+	if _, err := combinations([]byte(`[]`), powers(1), 100); err == nil {
 		t.Error("a list is taken for parameters")
 	}
 }
@@ -84,16 +84,16 @@ func TestRunsAreNamedByWhatVaries(t *testing.T) {
 		`20`: "q=20", `"fast"`: "q=fast", `"two  words\n"`: "q=two words", `null`: "q=", `[1,2]`: "q=[1,2]", `{"a":"b"}`: `q={"a":"b"}`,
 		`"` + strings.Repeat("é", 300) + `"`: "q=" + strings.Repeat("é", 17) + "…",
 	} {
-		if got := Name([]string{"q"}, map[string]json.RawMessage{"q": json.RawMessage(value)}, 20); got != want {
+		if got := sweepName([]string{"q"}, map[string]json.RawMessage{"q": json.RawMessage(value)}, 20); got != want {
 			t.Errorf("%.30s: %q, want %q", value, got, want)
 		}
 	}
-	if got := Name([]string{"a", "b"}, map[string]json.RawMessage{"a": []byte("1"), "b": []byte(`"x"`)}, 20); got != "a=1, b=x" {
+	if got := sweepName([]string{"a", "b"}, map[string]json.RawMessage{"a": []byte("1"), "b": []byte(`"x"`)}, 20); got != "a=1, b=x" {
 		t.Error(got)
 	}
 	// As people's own names: one line of text.
 	for _, value := range []string{`"a\u0000b"`, `"a\u007fb\u0085c\u001b[31m"`, "[\"\x7f\u0085\"]", "{\"\xff\":1}", "\"\xff\""} {
-		got := Name([]string{"q"}, map[string]json.RawMessage{"q": json.RawMessage(value)}, 50)
+		got := sweepName([]string{"q"}, map[string]json.RawMessage{"q": json.RawMessage(value)}, 50)
 		if strings.ContainsFunc(got, unicode.IsControl) || !utf8.ValidString(got) {
 			t.Errorf("%q is named %q", value, got)
 		}

@@ -1,5 +1,4 @@
-// Package combine makes the parameters of each run of a sweep.
-package combine
+package runs
 
 import (
 	"encoding/json"
@@ -13,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// Name tells the runs of a sweep apart: "minQuality=20, mode=fast".
-func Name(varied []string, values map[string]json.RawMessage, most int) string {
+// sweepName tells the runs of a sweep apart: "minQuality=20, mode=fast".
+func sweepName(varied []string, values map[string]json.RawMessage, most int) string {
 	parts := make([]string, len(varied))
 	for i, name := range varied {
 		text := string(values[name])
@@ -36,9 +35,9 @@ func Name(varied []string, values map[string]json.RawMessage, most int) string {
 	return name
 }
 
-// All are the parameters of each run: those that are common, and one
+// combinations are the parameters of each run: those that are common, and one
 // combination of those that vary. The last name varies fastest.
-func All(common []byte, vary map[string][]json.RawMessage, most int) ([]map[string]json.RawMessage, error) {
+func combinations(common []byte, vary map[string][]json.RawMessage, most int) ([]map[string]json.RawMessage, error) {
 	base := map[string]json.RawMessage{}
 	if common != nil {
 		if err := json.Unmarshal(common, &base); err != nil {

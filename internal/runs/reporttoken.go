@@ -1,5 +1,4 @@
-// Package signed makes and reads the addresses at which outputs open as pages.
-package signed
+package runs
 
 import (
 	"crypto/hmac"
@@ -13,54 +12,54 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// Report is what a report's address allows: to read one output, as it is, for a
+// signedReport is what a report's address allows: to read one output, as it is, for a
 // while.
-type Report struct {
+type signedReport struct {
 	Blob    string `json:"b"`
 	Name    string `json:"n"`
 	Size    int64  `json:"s"`
 	Mark    string `json:"m"`
 	Expires int64  `json:"e"` // seconds since 1970
 
-	Folder *Folder `json:"f,omitempty"` // its address gives an archive, not a page
+	Folder *signedFolder `json:"f,omitempty"` // its address gives an archive, not a page
 }
 
-// Folder is what a folder has beyond its manifest.
-type Folder struct {
+// signedFolder is what a folder has beyond its manifest.
+type signedFolder struct {
 	SHA256 string `json:"h"` // of the manifest
 	Data   string `json:"d"` // the key of the bytes of its files
 	Bytes  int64  `json:"b"`
 	Mark   string `json:"m"` // of these bytes
 }
 
-// IsReport reports whether an output is a page.
-func IsReport(name, contentType string) bool {
+// isReport reports whether an output is a page.
+func isReport(name, contentType string) bool {
 	media, _, _ := strings.Cut(contentType, ";")
 	ending := strings.ToLower(path.Ext(name))
 	return media == "text/html" || ending == ".html" || ending == ".htm"
 }
 
 // Token is a report, signed.
-func (r Report) Token(key []byte) string {
+func (r signedReport) Token(key []byte) string {
 	text, err := json.Marshal(r)
 	if err != nil { // texts and numbers alone
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(sign(key, text))
+	return base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(signReport(key, text))
 }
 
-func sign(key, text []byte) []byte {
+func signReport(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// Read is forbidden unless we signed exactly this, and it is in time.
-func Read(key []byte, token string, now time.Time) (r Report, err error) {
+// readReportToken is forbidden unless we signed exactly this, and it is in time.
+func readReportToken(key []byte, token string, now time.Time) (r signedReport, err error) {
 	body, seal, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	sum, sumErr := base64.RawURLEncoding.Strict().DecodeString(seal)
-	if err != nil || sumErr != nil || !hmac.Equal(sum, sign(key, text)) {
+	if err != nil || sumErr != nil || !hmac.Equal(sum, signReport(key, text)) {
 		return r, fault.Forbidden("this link is not valid: open the file from Millrace again")
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
