@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
-	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -45,7 +44,7 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // another worker's attempt
 		}
-		if t.waitsFor = s.Detail; placement.Note(&t.row, s) {
+		if t.waitsFor = s.Detail; notePlacement(&t.row, s) {
 			r.step.Attempts = append(r.step.Attempts, t.row)
 		}
 		if s.Phase.Final() && t.finalAt.IsZero() {

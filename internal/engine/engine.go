@@ -17,18 +17,16 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/engine/background"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/fetched"
-	"github.com/millrace/millrace/internal/engine/inputcache"
-	"github.com/millrace/millrace/internal/engine/launcher"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/pool"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -123,7 +121,7 @@ type Options struct {
 	Verifier      *runs.Verifier // of the same objects
 	Remote        bool           // objects lie on another machine
 	Files         Files
-	Addresses     runinputs.Addresses // what runs take from elsewhere, and
+	Addresses     inputs.Addresses // what runs take from elsewhere, and
 	RemoteInputs  fetched.Remote      // who reads it
 	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
@@ -131,7 +129,7 @@ type Options struct {
 	Images        func(ids.Team) runimages.Store // those of a team; nil: no node can have one
 	Environments  func(ids.Team) runimages.Store // as Images
 	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
-	Programs      launcher.Programs              // engines of pipelines that tasks can call
+	Programs      pipelines.Programs              // engines of pipelines that tasks can call
 	Pipelines     reported.LaunchedStore         // what those report; nil: nobody reads it
 	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
@@ -159,10 +157,10 @@ type Options struct {
 // Engine executes runs until its context ends.
 type Engine struct {
 	Options
-	wake     *background.Signal // there may be runs to claim
+	wake     *signal // there may be runs to claim
 	leases   *lease.Keeper
 	preparer *prepare.Preparer // of queued runs
-	inputs   *runinputs.Worker
+	inputs   *inputs.Worker
 	software func(ids.Team) runimages.Store
 	pool     *pool.Pool // does what is slow for runs
 
@@ -195,11 +193,11 @@ func New(o Options) *Engine {
 		o.Bytes = folder.New(o.Dir, o.Driver)
 	}
 	e := &Engine{
-		Options: o, wake: background.NewSignal(o.Clock, claimEvery), pool: pool.New(sharedWork), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
+		Options: o, wake: newSignal(o.Clock, claimEvery), pool: pool.New(sharedWork), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 	e.software = runimages.For(o.Images, o.Environments)
-	e.inputs = &runinputs.Worker{
+	e.inputs = &inputs.Worker{
 		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.RemoteInputs, o.InputCache, e.diskLow),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
@@ -273,7 +271,7 @@ func (e *Engine) LocalRuns(ctx context.Context) ([]ids.Run, error) {
 	for id := range e.currentRunners() {
 		here[id] = true
 	}
-	cached, failed := inputcache.Runs(e.Dir)
+	cached, failed := inputs.Cached(e.Dir)
 	for _, id := range cached {
 		here[id] = true
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/launched"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/reported"
 )
@@ -19,7 +19,7 @@ const sampleEvery = time.Second
 type look struct {
 	status   executor.Status // of the attempt, when it began
 	log      logReader
-	pipeline *launched.Follower // nil: it launches none that is followed
+	pipeline *pipelines.Follower // nil: it launches none that is followed
 	sample   bool               // what it uses, too
 
 	percent     int // of the pipeline; -1: nothing is new
@@ -97,13 +97,13 @@ func (l *look) take(ctx context.Context) error {
 // followerOf follows the pipeline that an attempt launches. Those of the items of a step
 // are in its logs alone, and those of a step with secrets, too: nothing is masked in what
 // they report.
-func (r *runner) followerOf(t *attempt) *launched.Follower {
+func (r *runner) followerOf(t *attempt) *pipelines.Follower {
 	if t.node.launches == "" || t.node.Scatter != nil || len(t.node.Secrets) > 0 || r.e.Pipelines == nil {
 		return nil
 	}
 	if t.pipeline == nil {
 		of := reported.Launched{Run: r.run.ID, Fence: r.run.Fence, Step: t.node.ID, Attempt: t.row.Number, Engine: t.node.launches}
-		t.pipeline = launched.New(r.e.Pipelines, of, r.e.Bytes, r.e.Now)
+		t.pipeline = pipelines.Follow(r.e.Pipelines, of, r.e.Bytes, r.e.Now)
 	}
 	return t.pipeline
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
-	"github.com/millrace/millrace/internal/engine/launched"
-	"github.com/millrace/millrace/internal/engine/placement"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -56,7 +55,7 @@ type attempt struct {
 	progress   float64         // the part of its work that it reports as done
 	done       float64         // of that work, in its own measure
 	total      float64
-	pipeline   *launched.Follower
+	pipeline   *pipelines.Follower
 
 	files   map[string]files.File // that come into it, by key
 	secrets map[string]runs.Secret
@@ -163,5 +162,5 @@ func (r *runner) event(t *attempt, kind lifecycle.EventType, message string) run
 
 // resources are what a shard takes of the run's size.
 func (r *runner) resources(n *node, s *shard) (vcpu, ramGB float64, gpu int) {
-	return placement.Resources(n.Node, r.run.Size, s.memory)
+	return resourcesOf(n.Node, r.run.Size, s.memory)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/produced"
-	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -152,7 +152,7 @@ func (s *storedOutputs) store(ctx context.Context, from executor.Files, into pro
 
 // outputsStored ends an attempt whose outputs are stored, or cannot be kept.
 func (r *runner) outputsStored(ctx context.Context, t *attempt, exit *executor.Exit, s *storedOutputs, err error) error {
-	full := runinputs.CodeOf(err) == lifecycle.DiskFull
+	full := inputs.CodeOf(err) == lifecycle.DiskFull
 	if err != nil && !full || r.live[r.key(t)] != t {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/runclock"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/panics"
@@ -58,7 +58,7 @@ type execution struct {
 	live       map[executor.Key]*attempt
 	produced   produced.Files
 	images     *runimages.Images
-	inputFiles *runinputs.Inputs
+	inputFiles *inputs.Inputs
 	source     *runsource.Source
 	verified   <-chan struct{} // closed when an earlier output was verified; nil: nothing waits for that
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -78,14 +78,14 @@ func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) (
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
 	for port, keys := range r.inputKeys(t.node) {
-		task.Inputs[port], task.Lists[port] = runinputs.AddTo(spec, t.files, keys, places.Inputs, port), path.Join(places.Inputs, port+".list")
+		task.Inputs[port], task.Lists[port] = inputs.AddTo(spec, t.files, keys, places.Inputs, port), path.Join(places.Inputs, port+".list")
 		spec.Inputs = append(spec.Inputs, executor.Input{Path: port + ".list", Text: taskenv.Lines(task.Inputs[port])})
 	}
 	if task.Shard {
 		item, isFile := r.item(t.shard)
 		task.Item = item
 		if isFile {
-			task.Item = runinputs.AddTo(spec, t.files, []string{item}, places.Inputs, ".item")[0] // no port is called that
+			task.Item = inputs.AddTo(spec, t.files, []string{item}, places.Inputs, ".item")[0] // no port is called that
 		}
 	}
 	task.Source = r.source.AddTo(spec, t.node.Node, places.Inputs)

@@ -14,8 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/lease"
-	"github.com/millrace/millrace/internal/engine/placement"
-	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
@@ -40,7 +39,7 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 			}
 			t := r.newAttempt(n, n.next())
 			t.startErr = r.computeCacheKey(ctx, t)
-			if errors.Is(t.startErr, runinputs.ErrFetching) {
+			if errors.Is(t.startErr, inputs.ErrFetching) {
 				r.showFetching(n)
 				break
 			}
@@ -131,7 +130,7 @@ func (r *runner) fits(n *node, s *shard) bool {
 	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && ofNode >= n.Scatter.MaxParallel {
 		return false
 	}
-	return running == 0 || placement.Fits(vcpu, ram, gpu, r.run.Size)
+	return running == 0 || fits(vcpu, ram, gpu, r.run.Size)
 }
 
 // newAttempt is the next one of a shard.
@@ -194,7 +193,7 @@ func (r *runner) start(ctx context.Context, t *attempt) error {
 type start struct {
 	e      *Engine
 	lease  *lease.Lease
-	inputs *runinputs.Inputs
+	inputs *inputs.Inputs
 	spec   executor.Spec
 	shared bool // tasks cannot change their inputs
 }
@@ -246,7 +245,7 @@ func (s start) submit(ctx context.Context) error {
 func isOurs(err error) bool {
 	_, noSoftware := errors.AsType[softwareError](err)
 	kind := fault.KindOf(err)
-	return runinputs.CodeOf(err) != lifecycle.DiskFull &&
+	return inputs.CodeOf(err) != lifecycle.DiskFull &&
 		(kind == fault.KindInternal || kind == fault.KindUnavailable && !noSoftware || errors.Is(err, errTaken))
 }
 
@@ -277,15 +276,15 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	if isOurs(err) {
 		return err
 	}
-	if runinputs.CodeOf(err) == lifecycle.DiskFull {
+	if inputs.CodeOf(err) == lifecycle.DiskFull {
 		r.images.Forget(t.node.software) // it is fetched again
 		r.attemptWithoutSpace(ctx, t)
 		return nil
 	}
 	code := lifecycle.NodeFailedCode
 	switch {
-	case runinputs.CodeOf(err) != "":
-		code = runinputs.CodeOf(err)
+	case inputs.CodeOf(err) != "":
+		code = inputs.CodeOf(err)
 	case runsource.IsUnavailable(err):
 		code = lifecycle.SourceUnavailable
 	case fault.Is(err, fault.KindNotFound):

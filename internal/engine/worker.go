@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/inputcache"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/suspects"
@@ -278,7 +278,7 @@ func (e *Engine) cleanUpAll(ctx context.Context) {
 		case <-ticker.C:
 			e.guard(ctx, "cannot renew attempts", func() { e.renewAttempts(ctx) })
 			e.guard(ctx, "cannot remove orphans", func() { e.removeOrphans(ctx) })
-			e.logError(ctx, "cannot remove the cached inputs of runs", panics.Catch(func() error { return inputcache.ClearExcept(e.Dir, e.isRunning) }))
+			e.logError(ctx, "cannot remove the cached inputs of runs", panics.Catch(func() error { return inputs.ClearExcept(e.Dir, e.isRunning) }))
 			e.logError(ctx, "cannot clean up what was fetched for runs", panics.Catch(func() error { return e.inputs.CleanUp(ctx) }))
 		}
 	}

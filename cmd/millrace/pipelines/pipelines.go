@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace/millrace/clients/snakemake"
 	"github.com/millrace/millrace/internal/domain/pipeline"
-	"github.com/millrace/millrace/internal/engine/launcher"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 )
 
 // PipelineSettings say where the engines are.
@@ -19,20 +19,20 @@ type PipelineSettings struct {
 
 // Programs are the engines that the tasks of an executor can call: those of this
 // machine, so that only tasks on it can.
-func (s PipelineSettings) Programs(kind string) launcher.Programs {
+func (s PipelineSettings) Programs(kind string) pipelines.Programs {
 	if kind != "local" {
-		return launcher.Programs{}
+		return pipelines.Programs{}
 	}
 	found, _ := s.find()
 	return found
 }
 
-func (s PipelineSettings) find() (launcher.Programs, map[pipeline.Engine]error) {
+func (s PipelineSettings) find() (pipelines.Programs, map[pipeline.Engine]error) {
 	plugin, err := fs.Sub(snakemake.Files, "src")
 	if err != nil { // the name is a constant
 		panic(err)
 	}
-	return launcher.Find(map[pipeline.Engine]string{pipeline.Nextflow: s.Nextflow, pipeline.Snakemake: s.Snakemake}, plugin)
+	return pipelines.Find(map[pipeline.Engine]string{pipeline.Nextflow: s.Nextflow, pipeline.Snakemake: s.Snakemake}, plugin)
 }
 
 // CheckEngines reports which pipelines tasks could not launch, and what to do.

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/launcher"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
@@ -139,7 +139,7 @@ func (c *builder) nameOf(key string) string {
 func (c *builder) mentioned(task *taskenv.Task) (err error) {
 	var spec executor.Spec
 	places := executor.Places{Inputs: path.Join(Folder, inputFolder), Temp: path.Join(Folder, tempFolder)}
-	task.Launch, err = launcher.AddFiles(&spec, task.Node, places, task.Values.JSON)
+	task.Launch, err = pipelines.AddFiles(&spec, task.Node, places, task.Values.JSON)
 	for _, in := range spec.Inputs {
 		c.recipe.Lists[path.Join(inputFolder, in.Path)] = string(in.Text)
 	}

@@ -1,4 +1,4 @@
-package inputcache_test
+package inputs
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/millrace/millrace/internal/engine/inputcache"
 )
 
 // never is a disk with room.
@@ -31,7 +29,7 @@ func holds(t *testing.T, path, want string) {
 
 // On another file system there can be no second name.
 func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
-	other, err := os.MkdirTemp("/dev/shm", "inputcache")
+	other, err := os.MkdirTemp("/dev/shm", "inputs")
 	if err != nil {
 		t.Skip("there is no second file system:", err)
 	}
@@ -40,7 +38,7 @@ func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
 	write(t, object, "genome")
 	open := func(context.Context, string) (io.ReadCloser, error) { return os.Open(object) }
 	task := filepath.Join(other, "task")
-	if err := inputcache.New(t.TempDir(), "run_1", never).Link(t.Context(), task, true, "key", open); err != nil {
+	if err := newCache(t.TempDir(), "run_1", never).Link(t.Context(), task, true, "key", open); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, task, "genome")
@@ -52,7 +50,7 @@ type afar struct{ io.Reader }
 func (afar) Close() error { return nil }
 
 func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
-	s, task := inputcache.New(t.TempDir(), "run_1", never), filepath.Join(t.TempDir(), "task")
+	s, task := newCache(t.TempDir(), "run_1", never), filepath.Join(t.TempDir(), "task")
 	cut := errors.New("cut")
 	parts := []io.Reader{io.MultiReader(strings.NewReader("gen"), failing{cut}), strings.NewReader("genome")}
 	open := func(context.Context, string) (io.ReadCloser, error) {
@@ -79,7 +77,7 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 func TestNothingIsFetchedForEver(t *testing.T) {
 	attempts := t.TempDir()
 	write(t, filepath.Join(attempts, ".shelf"), "there can be no folder")
-	s, task := inputcache.New(attempts, "run_1", never), filepath.Join(t.TempDir(), "task")
+	s, task := newCache(attempts, "run_1", never), filepath.Join(t.TempDir(), "task")
 	open := func(_ context.Context, key string) (io.ReadCloser, error) {
 		if key == "gone" {
 			return nil, os.ErrNotExist

@@ -1,16 +1,14 @@
-// Package placement notes where attempts run, and what those wait for that do
-// not run yet, in the words of the engine that has them.
-package placement
+package engine
 
 import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Note takes in where an attempt is. It reports whether somebody who looks at the
+// notePlacement takes in where an attempt is. It reports whether somebody who looks at the
 // run should know before the attempt ends: a job of a cluster has a number,
 // and has begun on a machine.
-func Note(a *runs.Attempt, s executor.Status) (news bool) {
+func notePlacement(a *runs.Attempt, s executor.Status) (news bool) {
 	p := a.Placement
 	if s.Host != "" {
 		p.Machine = s.Host

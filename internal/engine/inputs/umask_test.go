@@ -1,4 +1,4 @@
-package inputcache_test
+package inputs
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/folders"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 )
 
 // A server may be started by somebody who shares nothing; its tasks are other users all
@@ -34,7 +33,7 @@ func TestInputsCanBeReadByTasksWhateverTheUmask(t *testing.T) {
 		return afar{strings.NewReader(map[string]string{"manifest": string(m.Text()), "data": "filego", "object": "text"}[key])}, nil
 	}
 	attempts := t.TempDir()
-	s := inputcache.New(attempts, "run_1", never)
+	s := newCache(attempts, "run_1", never)
 	for name, shared := range map[string]bool{"shared": true, "own": false} {
 		dir := filepath.Join(attempts, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {

@@ -1,10 +1,9 @@
-package runinputs
+package inputs
 
 import (
 	"context"
 
 	"github.com/millrace/millrace/internal/domain/folders"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -79,7 +78,7 @@ func (in *Inputs) linkFetched(ctx context.Context, dir string, shared bool, key 
 	if !known {
 		return err
 	}
-	return inputcache.Build(ctx, dir, m, func(e folders.Entry, file string) error {
+	return build(ctx, dir, m, func(e folders.Entry, file string) error {
 		return in.cache.Link(ctx, file, shared, key+e.Path, in.open)
 	})
 }

@@ -1,4 +1,4 @@
-package placement
+package engine
 
 import (
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -6,11 +6,11 @@ import (
 	"github.com/millrace/millrace/internal/domain/pipeline"
 )
 
-// Resources are what a shard takes of the run's size: by default one vCPU and its
+// resourcesOf are what a shard takes of the run's size: by default one vCPU and its
 // share of the memory, and all of it where it launches a pipeline. memory in GB
 // takes the place of what the node says, after an attempt that ran out of it; 0: none
 // did.
-func Resources(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB float64, gpu int) {
+func resourcesOf(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB float64, gpu int) {
 	vcpu, ramGB, gpu = n.Resources.VCPU, n.Resources.RAMGB, n.Resources.GPU
 	switch {
 	case pipeline.LaunchedBy(n) != "":
@@ -27,9 +27,9 @@ func Resources(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB fl
 	return vcpu, ramGB, gpu
 }
 
-// Fits reports whether tasks that take so much together fit a size. Sums of fractions
+// fits reports whether tasks that take so much together fit a size. Sums of fractions
 // come out a little too large: ten tasks of a tenth of a vCPU are one.
-func Fits(vcpu, ramGB float64, gpu int, size credits.Size) bool {
+func fits(vcpu, ramGB float64, gpu int, size credits.Size) bool {
 	const rounding = 1e-9
 	return vcpu <= float64(size.VCPU)+rounding && ramGB <= float64(size.RAMGB)+rounding && gpu <= size.GPU
 }

@@ -1,4 +1,4 @@
-package inputcache
+package inputs
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func objectOf(bytes int64) Open {
+func zeroObject(bytes int64) Open {
 	return func(context.Context, string) (io.ReadCloser, error) {
 		return struct {
 			io.Reader
@@ -52,8 +52,8 @@ func TestInputsLeaveRoomOnTheDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			attempts := t.TempDir()
-			s := New(attempts, "run_1", func() bool { return tt.low })
-			err := s.Link(t.Context(), filepath.Join(attempts, "task"), tt.shared, "key", objectOf(tt.bytes))
+			s := newCache(attempts, "run_1", func() bool { return tt.low })
+			err := s.Link(t.Context(), filepath.Join(attempts, "task"), tt.shared, "key", zeroObject(tt.bytes))
 			if known, _ := errors.AsType[*fault.Error](err); (err != nil) != tt.full || tt.full && (known == nil || known.Code != "disk_full") {
 				t.Errorf("%v", err)
 			}
@@ -65,7 +65,7 @@ func TestInputsLeaveRoomOnTheDisk(t *testing.T) {
 func TestFoldersOfEmptyFilesLeaveRoomOnTheDisk(t *testing.T) {
 	t.Parallel()
 	for low, want := range map[bool]string{false: "", true: "no room"} {
-		s := New(t.TempDir(), "run_1", func() bool { return low })
+		s := newCache(t.TempDir(), "run_1", func() bool { return low })
 		s.room.taken.Store(lookEvery - 2*block)
 		m := folders.Manifest{Entries: []folders.Entry{{Path: "a"}, {Path: "b"}, {Path: "c"}}}
 		err := s.extract(t.Context(), filepath.Join(t.TempDir(), "folder"), m, strings.NewReader(""))
@@ -75,13 +75,11 @@ func TestFoldersOfEmptyFilesLeaveRoomOnTheDisk(t *testing.T) {
 	}
 }
 
-// never is a disk with room.
-func never() bool { return false }
 
 // What is missing of a folder's bytes is an error.
 func TestABrokenFolderIsNoFolder(t *testing.T) {
 	t.Parallel()
-	s := New(t.TempDir(), "run_1", never)
+	s := newCache(t.TempDir(), "run_1", never)
 	m := folders.Manifest{Entries: []folders.Entry{{Path: "a", Size: 3}}}
 	if err := s.extract(t.Context(), filepath.Join(t.TempDir(), "folder"), m, strings.NewReader("12")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)

@@ -1,6 +1,7 @@
-package launcher_test
+package pipelines_test
 
 import (
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/launcher"
 )
 
 // installed is a folder with a program.
@@ -31,7 +31,7 @@ func installed(t *testing.T, program string) string {
 func TestACommandFindsWhatItMentions(t *testing.T) {
 	t.Parallel()
 	folder := installed(t, "nextflow")
-	programs, _ := launcher.Find(map[pipeline.Engine]string{pipeline.Nextflow: folder}, fstest.MapFS{})
+	programs, _ := pipelines.Find(map[pipeline.Engine]string{pipeline.Nextflow: folder}, fstest.MapFS{})
 	asked := 0
 	values := func() []byte { asked++; return []byte(`{"a":"$(x)","b":null}`) }
 	boxed := executor.Places{Inputs: "/inputs", Temp: "/tmp", Environment: "/environment"}
@@ -39,7 +39,7 @@ func TestACommandFindsWhatItMentions(t *testing.T) {
 		"echo":                   {},
 		"cat $PARAMS_FILE":       {"PARAMS_FILE": "/inputs/.parameters.json"},
 		"$NEXTFLOW_PROGRAM -v":   {"NEXTFLOW_PROGRAM": "/environment/bin/nextflow"},
-		"echo a > ${EVENTS_FILE": {"EVENTS_FILE": "/tmp/" + launcher.EventsFile},
+		"echo a > ${EVENTS_FILE": {"EVENTS_FILE": "/tmp/" + pipelines.EventsFile},
 	} {
 		var spec executor.Spec
 		got, err := programs.AddTo(&spec, &graph.Node{Command: command}, boxed, values)
@@ -91,7 +91,7 @@ func TestAnEngineThatIsNotThereIsSaid(t *testing.T) {
 		"empty":             {pipeline.Nextflow: t.TempDir()},
 		"python, no module": {pipeline.Snakemake: installed(t, "python")},
 	} {
-		programs, missing := launcher.Find(folders, nil)
+		programs, missing := pipelines.Find(folders, nil)
 		for engine := range folders {
 			if missing[engine] == nil || strings.Contains(programs.Engines(), string(engine)) {
 				t.Errorf("%s: found %s", name, engine)

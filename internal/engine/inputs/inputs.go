@@ -1,4 +1,4 @@
-package runinputs
+package inputs
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/fetched"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -25,7 +24,7 @@ var ErrFetching = errors.New("inputs are being fetched")
 type Inputs struct {
 	worker  *Worker
 	run     runs.Run
-	cache   *inputcache.Cache
+	cache   *cache
 	changed chan struct{}
 
 	ctx  context.Context //nolint:containedctx // of what goes on behind the owner's back
@@ -59,7 +58,7 @@ const maxFetchers = 4
 
 // Of are the inputs of a run, which are fetched until ctx ends. The caller closes it.
 func (w *Worker) Of(ctx context.Context, run runs.Run) *Inputs {
-	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID, w.Fetched.Low), changed: make(chan struct{}, 1), byURL: map[string]*item{}, inFolder: map[string][]*item{}, folders: map[string]string{}}
+	in := &Inputs{worker: w, run: run, cache: newCache(w.Dir, run.ID, w.Fetched.Low), changed: make(chan struct{}, 1), byURL: map[string]*item{}, inFolder: map[string][]*item{}, folders: map[string]string{}}
 	in.ctx, in.stop = context.WithCancel(ctx)
 	return in
 }
@@ -289,7 +288,7 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 	return sum, err
 }
 
-// Link puts an input into a new file of a task, as inputcache does.
+// Link puts an input into a new file of a task.
 func (in *Inputs) Link(ctx context.Context, file string, shared bool, object string) error {
 	if addresses.IsFolder(object) {
 		return in.linkFetched(ctx, file, shared, object)

@@ -1,4 +1,4 @@
-package launched
+package pipelines
 
 import (
 	"bytes"
@@ -89,7 +89,7 @@ func clock() func() time.Time {
 }
 
 func (f *folder) follow(e pipeline.Engine) *Follower {
-	return New(f, reported.Launched{Run: "run_1", Step: "pipeline", Attempt: 1, Engine: e}, f, clock())
+	return Follow(f, reported.Launched{Run: "run_1", Step: "pipeline", Attempt: 1, Engine: e}, f, clock())
 }
 
 func (f *folder) look(t *testing.T, w *Follower, final bool) {

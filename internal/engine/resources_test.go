@@ -1,10 +1,9 @@
-package placement_test
+package engine
 
 import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/credits"
-	"github.com/millrace/millrace/internal/engine/placement"
 )
 
 // A size holds as many tasks as its fractions say, however their sum is rounded.
@@ -16,12 +15,12 @@ func TestASizeIsFilledByFractions(t *testing.T) {
 		for n := 1; n <= parts+1; n++ {
 			vcpu += float64(size.VCPU) / float64(parts)
 			ram += float64(size.RAMGB) / float64(parts)
-			if fits := placement.Fits(vcpu, ram, 0, size); fits != (n <= parts) {
+			if fits := fits(vcpu, ram, 0, size); fits != (n <= parts) {
 				t.Errorf("%d of %d parts fit: %t", n, parts, fits)
 			}
 		}
 	}
-	if placement.Fits(1, 4, 1, credits.Size{VCPU: 2, RAMGB: 8}) {
+	if fits(1, 4, 1, credits.Size{VCPU: 2, RAMGB: 8}) {
 		t.Error("a GPU that the size has not")
 	}
 }

@@ -1,4 +1,4 @@
-package launched
+package pipelines
 
 import (
 	"bytes"
@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
-	"github.com/millrace/millrace/internal/engine/launcher"
 	"github.com/millrace/millrace/internal/runs/reported"
 )
 
 // eventsPath is where a command finds EVENTS_FILE.
-var eventsPath = path.Join(shim.TempFolder, launcher.EventsFile)
+var eventsPath = path.Join(shim.TempFolder, EventsFile)
 
 const maxNumber = 1<<31 - 1
 

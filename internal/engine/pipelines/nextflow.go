@@ -1,4 +1,4 @@
-package launched
+package pipelines
 
 import (
 	"bytes"

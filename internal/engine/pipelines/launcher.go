@@ -1,6 +1,4 @@
-// Package launcher lets a step call an engine of pipelines: it finds Nextflow and
-// Snakemake on this machine, and brings a command what it mentions of them.
-package launcher
+package pipelines
 
 import (
 	"fmt"

@@ -1,11 +1,10 @@
-package placement_test
+package engine
 
 import (
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -25,7 +24,7 @@ func TestWhereAJobIsIsToldOnceForEachChange(t *testing.T) {
 		{executor.Status{Phase: executor.Running, Job: "7", Inspect: "scontrol show job 7", Host: "n1", At: noon.Add(time.Hour)}, false},
 		{executor.Status{Phase: executor.Ended, Job: "7", Inspect: "sacct --jobs=7", Exit: &executor.Exit{Start: noon.Add(time.Hour)}}, false},
 	} {
-		if news := placement.Note(&a, step.seen); news != step.news {
+		if news := notePlacement(&a, step.seen); news != step.news {
 			t.Errorf("step %d: %t", i, news)
 		}
 	}
@@ -38,14 +37,14 @@ func TestWhereAJobIsIsToldOnceForEachChange(t *testing.T) {
 func TestALocalTaskTellsOfItsBeginningAtItsEnd(t *testing.T) {
 	t.Parallel()
 	var a runs.Attempt
-	if placement.Note(&a, executor.Status{Phase: executor.Running, At: noon}) {
+	if notePlacement(&a, executor.Status{Phase: executor.Running, At: noon}) {
 		t.Error("it is news")
 	}
-	if placement.Note(&a, executor.Status{Phase: executor.Ended, Exit: &executor.Exit{Start: noon}}) || !a.BeganAt.Equal(noon) {
+	if notePlacement(&a, executor.Status{Phase: executor.Ended, Exit: &executor.Exit{Start: noon}}) || !a.BeganAt.Equal(noon) {
 		t.Errorf("it began at %s", a.BeganAt)
 	}
 	var failed runs.Attempt
-	placement.Note(&failed, executor.Status{Phase: executor.Ended, Exit: &executor.Exit{Start: noon, StartFailed: "no such program"}})
+	notePlacement(&failed, executor.Status{Phase: executor.Ended, Exit: &executor.Exit{Start: noon, StartFailed: "no such program"}})
 	if !failed.BeganAt.IsZero() {
 		t.Error("what could not start has begun")
 	}

@@ -1,4 +1,4 @@
-package runinputs
+package inputs
 
 import (
 	"context"

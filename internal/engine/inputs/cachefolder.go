@@ -1,4 +1,4 @@
-package inputcache
+package inputs
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ type extraction struct {
 // LinkFolder makes a new folder of a task of the objects that are the manifest of a
 // folder and the bytes of its files: shared, with hard links to files that all have,
 // or else as a copy.
-func (s *Cache) LinkFolder(ctx context.Context, dir string, shared bool, manifest, data string, open Open) error {
+func (s *cache) LinkFolder(ctx context.Context, dir string, shared bool, manifest, data string, open Open) error {
 	m, err := s.manifest(ctx, shared, manifest, open)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *Cache) LinkFolder(ctx context.Context, dir string, shared bool, manifes
 	return build(ctx, dir, m, func(e folders.Entry, file string) error { return s.linkOrCopy(filepath.Join(from, e.Path), file) })
 }
 
-func (s *Cache) manifest(ctx context.Context, shared bool, key string, open Open) (folders.Manifest, error) {
+func (s *cache) manifest(ctx context.Context, shared bool, key string, open Open) (folders.Manifest, error) {
 	r, err := s.open(ctx, shared, key, open)
 	if err != nil {
 		return folders.Manifest{}, err
@@ -60,7 +60,7 @@ func (s *Cache) manifest(ctx context.Context, shared bool, key string, open Open
 
 // extracted is where the files of a folder are that tasks share. Whoever comes first
 // puts them there, and others wait.
-func (s *Cache) extracted(manifest string, extract func(dir string) error) (string, error) {
+func (s *cache) extracted(manifest string, extract func(dir string) error) (string, error) {
 	s.mu.Lock()
 	if s.folders == nil {
 		s.folders = map[string]*extraction{}
@@ -92,7 +92,7 @@ func (s *Cache) extracted(manifest string, extract func(dir string) error) (stri
 }
 
 // extract makes a folder of the bytes of its files.
-func (s *Cache) extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) error {
+func (s *cache) extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) error {
 	data := bufio.NewReaderSize(r, 1<<20)
 	return build(ctx, dir, m, func(e folders.Entry, file string) error {
 		mode := os.FileMode(0o644)
@@ -109,11 +109,6 @@ func (s *Cache) extract(ctx context.Context, dir string, m folders.Manifest, r i
 		}
 		return errors.Join(err, w.Chmod(mode), w.Close()) // whatever the umask: tasks are other users
 	})
-}
-
-// Build makes a folder of a task of files that others have put somewhere.
-func Build(ctx context.Context, dir string, m folders.Manifest, put func(e folders.Entry, file string) error) error {
-	return build(ctx, dir, m, put)
 }
 
 // build makes a folder, in which somebody else puts the files. A manifest that was
@@ -153,7 +148,7 @@ func build(ctx context.Context, dir string, m folders.Manifest, put func(e folde
 }
 
 // linkOrCopy gives a file a second name, or copies it where it can have none.
-func (s *Cache) linkOrCopy(from, to string) error {
+func (s *cache) linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
-// Package inputcache gives the tasks of a run their inputs. Tasks that cannot change
+// Package inputs gives the tasks of a run their inputs. Tasks that cannot change
 // an input share one file, however many they are; what comes from another
 // machine is cached while the run executes.
-package inputcache
+package inputs
 
 import (
 	"context"
@@ -28,8 +28,8 @@ const folderName = ".shelf"
 // maxFetches is how many objects are fetched at the same time.
 const maxFetches = 4
 
-// Cache belongs to one run.
-type Cache struct {
+// cache belongs to one run.
+type cache struct {
 	dir  string
 	room *room
 
@@ -40,17 +40,17 @@ type Cache struct {
 	folders map[string]*extraction // by the keys of their manifests
 }
 
-// New is the cache of a run. It uses no disk until something is cached, and little once
+// newCache is the cache of a run. It uses no disk until something is cached, and little once
 // the disk is low.
-func New(attempts string, run ids.Run, low func() bool) *Cache {
-	return &Cache{dir: filepath.Join(attempts, folderName, string(run)), room: &room{low: low}, files: map[string]string{}, failed: map[string]bool{}}
+func newCache(attempts string, run ids.Run, low func() bool) *cache {
+	return &cache{dir: filepath.Join(attempts, folderName, string(run)), room: &room{low: low}, files: map[string]string{}, failed: map[string]bool{}}
 }
 
 // Open reads an object from where it is kept.
 type Open func(ctx context.Context, key string) (io.ReadCloser, error)
 
 // Missing are those of the keys that are to be fetched.
-func (s *Cache) Missing(keys []string) []string {
+func (s *cache) Missing(keys []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(keys, func(key string) bool { return s.files[key] != "" || s.failed[key] })
@@ -58,7 +58,7 @@ func (s *Cache) Missing(keys []string) []string {
 
 // Fetch caches objects. An error, or a panic, is that of the Link that needs the object
 // and opens it again.
-func (s *Cache) Fetch(ctx context.Context, keys []string, open Open) {
+func (s *cache) Fetch(ctx context.Context, keys []string, open Open) {
 	var g errgroup.Group
 	g.SetLimit(maxFetches)
 	for _, key := range keys {
@@ -80,11 +80,11 @@ func (s *Cache) Fetch(ctx context.Context, keys []string, open Open) {
 }
 
 // Clear removes the cache. Files that tasks were given stay.
-func (s *Cache) Clear() error { return os.RemoveAll(s.dir) }
+func (s *cache) Clear() error { return os.RemoveAll(s.dir) }
 
 // Link puts an object into a new file of a task: shared, as a hard link to the
 // file that all have, or else as a copy.
-func (s *Cache) Link(ctx context.Context, file string, shared bool, key string, open Open) error {
+func (s *cache) Link(ctx context.Context, file string, shared bool, key string, open Open) error {
 	r, err := s.open(ctx, shared, key, open)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Cache) Link(ctx context.Context, file string, shared bool, key string, 
 
 // open reads an object, from the cache where it is shared. One that is stored
 // on this machine is a file as it is.
-func (s *Cache) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
+func (s *cache) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
 	s.mu.Lock()
 	path := s.files[key]
 	s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *Cache) open(ctx context.Context, shared bool, key string, open Open) (i
 
 // put caches an object that was opened, and returns it as a file. Where nothing
 // can be cached the object comes back as it is.
-func (s *Cache) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
+func (s *cache) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 	if os.MkdirAll(s.dir, 0o700) != nil {
 		return r, nil
 	}
@@ -160,8 +160,8 @@ func linkFile(r io.Reader, as string) error {
 	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.AT_FDCWD, as, unix.AT_SYMLINK_FOLLOW)
 }
 
-// Runs are those that have a cache.
-func Runs(attempts string) (list []ids.Run, err error) {
+// Cached are those that have a cache.
+func Cached(attempts string) (list []ids.Run, err error) {
 	entries, err := os.ReadDir(filepath.Join(attempts, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -175,10 +175,10 @@ func Runs(attempts string) (list []ids.Run, err error) {
 // ClearExcept removes the caches of all runs but some: a worker that was killed could
 // not do so.
 func ClearExcept(attempts string, but func(ids.Run) bool) error {
-	list, err := Runs(attempts)
+	list, err := Cached(attempts)
 	for _, run := range list {
 		if !but(run) {
-			err = errors.Join(err, New(attempts, run, nil).Clear())
+			err = errors.Join(err, newCache(attempts, run, nil).Clear())
 		}
 	}
 	return err

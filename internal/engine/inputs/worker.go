@@ -1,6 +1,6 @@
-// Package runinputs brings the inputs of runs to a worker: objects of the team's store,
+// Package inputs brings the inputs of runs to a worker: objects of the team's store,
 // and what lies elsewhere.
-package runinputs
+package inputs
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/fetched"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -37,7 +36,7 @@ type Addresses interface {
 type Worker struct {
 	Dir     string // of the attempts
 	Owner   string // the worker's name
-	Objects inputcache.Open
+	Objects Open
 	Remote  bool // objects lie on another machine
 	Fetched *fetched.Store
 	Known   Addresses

@@ -1,4 +1,4 @@
-package launcher
+package pipelines
 
 import "encoding/json"
 

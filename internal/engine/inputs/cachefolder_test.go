@@ -1,4 +1,4 @@
-package inputcache_test
+package inputs
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/folders"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 )
 
 func TestTasksShareTheFilesOfAFolder(t *testing.T) {
@@ -36,7 +35,7 @@ func TestTasksShareTheFilesOfAFolder(t *testing.T) {
 		return nil, os.ErrNotExist
 	}
 	attempts := t.TempDir()
-	s := inputcache.New(attempts, "run_1", never)
+	s := newCache(attempts, "run_1", never)
 	dirs := []string{filepath.Join(attempts, "own"), filepath.Join(attempts, "t1"), filepath.Join(attempts, "t2")}
 	link := func(dir string, shared bool) {
 		if err := s.LinkFolder(t.Context(), dir, shared, "manifest", "data", open); err != nil {
@@ -88,7 +87,7 @@ func TestAFolderWhoseBytesAreCutIsNotGiven(t *testing.T) {
 		return io.NopCloser(io.MultiReader(strings.NewReader(text), failing{io.ErrUnexpectedEOF})), nil
 	}
 	attempts := t.TempDir()
-	s, dir := inputcache.New(attempts, "run_1", never), filepath.Join(attempts, "t")
+	s, dir := newCache(attempts, "run_1", never), filepath.Join(attempts, "t")
 	if err := s.LinkFolder(t.Context(), dir, true, "manifest", "data", open); err == nil {
 		t.Error("half a folder was given")
 	}
@@ -101,7 +100,7 @@ func TestAFolderWhoseBytesAreCutIsNotGiven(t *testing.T) {
 func TestPanicWhileFetchingAheadIsLeftToLink(t *testing.T) {
 	t.Parallel()
 	attempts := t.TempDir()
-	s := inputcache.New(attempts, "run_1", never)
+	s := newCache(attempts, "run_1", never)
 	s.Fetch(t.Context(), []string{"a"}, func(context.Context, string) (io.ReadCloser, error) { panic("out of order") })
 	if missing := s.Missing([]string{"a"}); len(missing) != 0 {
 		t.Errorf("%q would be fetched ahead again and again", missing)

@@ -1,4 +1,4 @@
-package inputcache
+package inputs
 
 import (
 	"errors"

@@ -1,18 +1,17 @@
-package background_test
+package engine
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace/millrace/internal/engine/background"
 )
 
 func TestWhatIsAskedForDuringARestComesAfterIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		s := background.NewSignal(func() time.Duration { return time.Since(began) }, time.Minute)
+		s := newSignal(func() time.Duration { return time.Since(began) }, time.Minute)
 		var done []time.Duration
 		for _, takes := range []time.Duration{time.Second, 0, time.Hour, 0, 0} {
 			s.Ask()

@@ -1,15 +1,15 @@
-package background
+package engine
 
 import (
 	"sync"
 	"time"
 )
 
-// Signal asks for something to be done; however often it is asked for before that, it
+// signal asks for something to be done; however often it is asked for before that, it
 // is done once. Afterwards it rests for four times as long as it took: what is slow
 // because many ask is then done for several of them at once, and what is quick comes
 // at once.
-type Signal struct {
+type signal struct {
 	C chan struct{} // has something to be done
 
 	clock   func() time.Duration
@@ -21,13 +21,13 @@ type Signal struct {
 
 const restTimes = 4
 
-// NewSignal makes a signal that rests no longer than that.
-func NewSignal(clock func() time.Duration, longest time.Duration) *Signal {
-	return &Signal{C: make(chan struct{}, 1), clock: clock, longest: longest}
+// newSignal makes a signal that rests no longer than that.
+func newSignal(clock func() time.Duration, longest time.Duration) *signal {
+	return &signal{C: make(chan struct{}, 1), clock: clock, longest: longest}
 }
 
 // Ask does not wait.
-func (s *Signal) Ask() {
+func (s *signal) Ask() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.resting {
@@ -37,7 +37,7 @@ func (s *Signal) Ask() {
 	s.send()
 }
 
-func (s *Signal) send() {
+func (s *signal) send() {
 	select {
 	case s.C <- struct{}{}:
 	default:
@@ -45,7 +45,7 @@ func (s *Signal) send() {
 }
 
 // Do does what was asked for, and rests.
-func (s *Signal) Do(f func()) {
+func (s *signal) Do(f func()) {
 	s.mu.Lock()
 	s.resting = true
 	s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Signal) Do(f func()) {
 	time.AfterFunc(min(restTimes*(s.clock()-began), s.longest), s.rested)
 }
 
-func (s *Signal) rested() {
+func (s *signal) rested() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting = false

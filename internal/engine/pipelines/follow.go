@@ -1,8 +1,10 @@
-// Package launched follows the pipelines that steps launch: it reads what their
-// engines write into the folders of their tasks, and has it merged into the picture
-// of the run. A stranger's code writes these files, so nothing in them is believed
-// but what one of our own engines could have said, and as much of it as is kept.
-package launched
+// Package pipelines lets a step launch a pipeline, and follows it: it finds Nextflow and
+// Snakemake on this machine, brings a command what it mentions of them, and reads what
+// they write into the folder of the task, to be merged into the picture of the run.
+//
+// A stranger's code writes these files, so nothing in them is believed but what one of our
+// own engines could have said, and as much of it as is kept.
+package pipelines
 
 import (
 	"context"
@@ -59,8 +61,8 @@ type places struct {
 	Header  string           `json:"header,omitempty"` // of a table
 }
 
-// New follows an attempt.
-func New(store reported.LaunchedStore, of reported.Launched, files Files, now func() time.Time) *Follower {
+// Follow follows an attempt.
+func Follow(store reported.LaunchedStore, of reported.Launched, files Files, now func() time.Time) *Follower {
 	return &Follower{store: store, of: of, files: files, now: now}
 }
 
