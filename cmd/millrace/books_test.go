@@ -94,7 +94,8 @@ var notHere = []string{"A container image", "GPUs", "pandas and matplotlib from 
 
 // recipeLogs are what recipes print.
 var recipeLogs = map[string]string{
-	"One step for each file": "5\n", "One step for each value": "seed 4 is number 3", "Split, map, reduce": "3\n", "Branches": "quick\n",
+	"One step for each file": "5\n", "One step for each value": "seed 4 is number 3", "Several files for each item": "reads has 2 files",
+	"Split, map, reduce": "3\n", "Branches": "quick\n",
 	"Go on without what failed": "good\nbetter", "Try again after a pause": "attempt 3", "Try again with more memory": "0.5 GB",
 	"Show progress": "done", "Use a secret": "has 20 characters: ***", "One after the other, without files": "checked",
 	"Reads in a bucket, and a report back into it": "2 files in the report", "Scripts from a repository": "3 lines",
@@ -119,6 +120,8 @@ func TestEveryRecipeWorks(t *testing.T) {
 		}
 	}
 	headings, texts := blocks(t, "recipes.md", "json")
+	same, text := blocks(t, "coming-from.md", "json")
+	headings, texts = append(headings, same...), append(texts, text...)
 	served := repository.Serve()
 	for i, heading := range headings {
 		texts[i] = strings.Replace(texts[i], "https://git.example.org/lab/analysis.git", served, 1)
