@@ -8,20 +8,19 @@ import (
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // maxModules bounds the file that says where submodules come from.
 const maxModules = 256 << 10
 
 // submodules writes which repositories belong into which folders.
-func (t *tree) submodules(top *object.Tree) error {
+func (t *tree) submodules(top []entry) error {
 	addresses := map[string]string{}
-	for _, e := range top.Entries {
-		if e.Name != ".gitmodules" || !e.Mode.IsRegular() {
+	for _, e := range top {
+		if e.name != ".gitmodules" || !e.mode.IsRegular() {
 			continue
 		}
-		o, err := t.get(e.Hash)
+		o, err := t.get(e.hash)
 		if err != nil || o.Size() > maxModules {
 			return refusef("its file .gitmodules cannot be read")
 		}
@@ -55,20 +54,20 @@ func (t *tree) submodules(top *object.Tree) error {
 }
 
 // links finds the folders that belong to other repositories.
-func (t *tree) links(in *object.Tree, at string, depth int, found func(string, plumbing.Hash)) error {
+func (t *tree) links(in []entry, at string, depth int, found func(string, plumbing.Hash)) error {
 	if depth > maxDepth {
 		return refusef("its folders are deeper than %d", maxDepth)
 	}
-	for _, e := range in.Entries {
-		name := join(at, e.Name)
-		switch e.Mode {
+	for _, e := range in {
+		name := join(at, e.name)
+		switch e.mode {
 		case filemode.Submodule:
-			found(name, e.Hash)
+			found(name, e.hash)
 		case filemode.Dir:
 			if t.entries++; t.entries > t.order.Files {
 				return refusef("it has more than %d files and folders", t.order.Files)
 			}
-			below, err := t.tree(e.Hash)
+			below, err := t.tree(e.hash)
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // tree writes a folder of a commit.
@@ -43,7 +42,7 @@ func (t *tree) write() error {
 }
 
 // top is the tree of the commit, which may be named by a tag.
-func (t *tree) top() (*object.Tree, error) {
+func (t *tree) top() ([]entry, error) {
 	at := plumbing.NewHash(t.order.Commit)
 	for range 8 {
 		o, err := t.get(at)
@@ -52,17 +51,15 @@ func (t *tree) top() (*object.Tree, error) {
 		}
 		switch o.Type() {
 		case plumbing.TagObject:
-			tag := &object.Tag{}
-			if err := tag.Decode(o); err != nil {
+			if at, err = named(o, "object"); err != nil {
 				return nil, broken(err)
 			}
-			at = tag.Target
 		case plumbing.CommitObject:
-			c := &object.Commit{}
-			if err := c.Decode(o); err != nil {
+			top, err := named(o, "tree")
+			if err != nil {
 				return nil, broken(err)
 			}
-			return t.tree(c.TreeHash)
+			return t.tree(top)
 		default:
 			return nil, refusef("%s is not a commit", t.order.Commit)
 		}
@@ -88,22 +85,22 @@ func (t *tree) get(h plumbing.Hash) (plumbing.EncodedObject, error) {
 
 var errTooLarge = errors.New("too large")
 
-func (t *tree) tree(h plumbing.Hash) (*object.Tree, error) {
+func (t *tree) tree(h plumbing.Hash) ([]entry, error) {
 	o, err := t.get(h)
 	if err != nil {
 		return nil, broken(err)
 	}
-	found := &object.Tree{}
-	if err := found.Decode(o); err != nil {
+	found, err := entries(o)
+	if err != nil {
 		return nil, broken(err)
 	}
 	return found, nil
 }
 
-func (t *tree) child(in *object.Tree, name string) (*object.Tree, error) {
-	for _, e := range in.Entries {
-		if e.Name == name && e.Mode == filemode.Dir {
-			return t.tree(e.Hash)
+func (t *tree) child(in []entry, name string) ([]entry, error) {
+	for _, e := range in {
+		if e.name == name && e.mode == filemode.Dir {
+			return t.tree(e.hash)
 		}
 	}
 	return nil, refusef("it has no folder %s", t.order.Path)
@@ -112,18 +109,18 @@ func (t *tree) child(in *object.Tree, name string) (*object.Tree, error) {
 const maxDepth = 60
 
 // folder writes what is in a folder, and the folders below.
-func (t *tree) folder(in *object.Tree, at string, depth int) error {
+func (t *tree) folder(in []entry, at string, depth int) error {
 	if depth > maxDepth {
 		return refusef("its folders are deeper than %d", maxDepth)
 	}
-	for _, e := range in.Entries {
-		if depth == 0 && len(t.order.Only) > 0 && !slices.Contains(t.order.Only, e.Name) {
+	for _, e := range in {
+		if depth == 0 && len(t.order.Only) > 0 && !slices.Contains(t.order.Only, e.name) {
 			continue
 		}
 		if t.entries++; t.entries > t.order.Files {
 			return refusef("it has more than %d files and folders", t.order.Files)
 		}
-		if err := t.entry(e, join(at, e.Name), depth); err != nil {
+		if err := t.entry(e, join(at, e.name), depth); err != nil {
 			return err
 		}
 	}
@@ -138,13 +135,13 @@ func join(at, name string) string {
 	return at + "/" + name
 }
 
-func (t *tree) entry(e object.TreeEntry, name string, depth int) error {
-	switch e.Mode {
+func (t *tree) entry(e entry, name string, depth int) error {
+	switch e.mode {
 	case filemode.Dir:
 		if err := t.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, Format: tar.FormatPAX}); err != nil {
 			return err
 		}
-		below, err := t.tree(e.Hash)
+		below, err := t.tree(e.hash)
 		if err != nil {
 			return err
 		}
@@ -152,7 +149,7 @@ func (t *tree) entry(e object.TreeEntry, name string, depth int) error {
 	case filemode.Submodule: // what belongs there is brought by whoever wants it
 		return t.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, Format: tar.FormatPAX})
 	}
-	o, err := t.get(e.Hash)
+	o, err := t.get(e.hash)
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, plumbing.ErrObjectNotFound): // a host leaves out what is too large
 		return refusef("the file %s is larger than %d MB", name, t.order.File>>20)
@@ -169,7 +166,7 @@ func (t *tree) entry(e object.TreeEntry, name string, depth int) error {
 		return broken(err)
 	}
 	defer r.Close()
-	if e.Mode == filemode.Symlink {
+	if e.mode == filemode.Symlink {
 		target, err := io.ReadAll(io.LimitReader(r, 4096))
 		if err != nil {
 			return broken(err)
@@ -177,7 +174,7 @@ func (t *tree) entry(e object.TreeEntry, name string, depth int) error {
 		return t.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: string(target), Mode: 0o777, Format: tar.FormatPAX})
 	}
 	mode := int64(0o644)
-	if e.Mode == filemode.Executable {
+	if e.mode == filemode.Executable {
 		mode = 0o755
 	}
 	if err := t.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: o.Size(), Mode: mode, Format: tar.FormatPAX}); err != nil {
