@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -98,6 +98,9 @@ web-check: web ## Lint, type and test the web app, and weigh what it loads
 
 browser: build ## Test the web app in Chromium against the real server
 	scripts/in-memory scripts/with-uv npm run --prefix web --silent browser
+
+picture: build ## Take the picture of the README again (docs/images/canvas.png)
+	MILLRACE_TEST_PICTURES=$(CURDIR)/docs/images scripts/in-memory npm run --prefix web --silent browser -- picture
 
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
