@@ -168,6 +168,7 @@ POST /auth/verify
 POST /auth/reset
 POST /auth/reset/{token}
 POST /auth/password
+GET /auth/second-factor
 POST /auth/second-factor
 GET POST DELETE /auth/api-tokens
 GET /auth/oidc/{provider}/start

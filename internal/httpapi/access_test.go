@@ -210,6 +210,7 @@ var routeRows = map[string]rights{
 	"POST /auth/reset":                                 open(200).with(`{"email":"{known}"}`),
 	"POST /auth/reset/{token}":                         open(404).with(`{"password":"another horse"}`),
 	"POST /auth/password":                              everybody(200).with(`{"currentPassword":"correct horse","newPassword":"another horse"}`),
+	"GET /auth/second-factor":                          everybody(200),
 	"POST /auth/second-factor":                         everybody(200).with(`{"action":"begin","password":"correct horse"}`),
 	"GET /auth/api-tokens":                             everybody(200),
 	"POST /auth/api-tokens":                            everybody(201).with(`{"name":"ci"}`),

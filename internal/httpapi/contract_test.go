@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/httpapi"
 )
 
 var contract = sync.OnceValues(func() (*openapi3.T, error) {
@@ -152,6 +154,35 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 	for pattern := range served {
 		if _, ok := routeRows[pattern]; !ok {
 			t.Errorf("%s has no row in the table of rights", pattern)
+		}
+	}
+}
+
+// Clients wait and try again where the contract says 429, so each operation that the limit of
+// changes a day may refuse says it.
+func TestTheContractSaysWhatTheLimitOfChangesRefuses(t *testing.T) {
+	t.Parallel()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := httpapi.CountedRoutes()
+	if !slices.Contains(counted, "POST /api/workflows") || slices.Contains(counted, "DELETE /api/workflows/{id}") {
+		t.Errorf("these count as changes: %v", counted)
+	}
+	for _, pattern := range counted {
+		method, path, _ := strings.Cut(pattern, " ")
+		item := doc.Paths.Value(path)
+		if item == nil || item.GetOperation(method) == nil {
+			continue // the form of a page
+		}
+		op := item.GetOperation(method)
+		if op.Responses.Value("429") == nil {
+			t.Errorf("%s may refuse an account's changes with 429, which the contract does not say", pattern)
+		}
+		codes, _ := op.Extensions["x-codes"].(map[string]any)
+		if list, ok := codes["429"].([]any); ok && !slices.Contains(list, any("rate_limited")) {
+			t.Errorf("%s does not say that its 429 may be rate_limited", pattern)
 		}
 	}
 }

@@ -162,17 +162,26 @@ func TestASecondFactorFromBeginToEnd(t *testing.T) {
 	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		factor := func(body string) reply { return h.call("POST", "/auth/second-factor", body, bearer(ada.token)) }
+		enabled := func(want bool) {
+			t.Helper()
+			if r := h.call("GET", "/auth/second-factor", "", bearer(ada.token)).want(200); r.at("data", "enabled") != want || r.at("data", "secret") != nil {
+				t.Errorf("want enabled %t: %s", want, r.body)
+			}
+		}
+		enabled(false)
 		factor(`{"action":"confirm","code":"123456"}`).wantCode(409, "not_begun")
 		factor(`{"action":"begin","password":"wrong horse"}`).wantCode(403, "wrong_credentials")
 		factor(`{"action":"begin"}`).wantCode(403, "wrong_credentials")
 		factor(`{"action":"dance"}`).want(400)
 		factor(`{"action":"begin","password":"correct horse"}`).want(200)
 		h.signInWith(ada.email, "correct horse", "").want(200) // begun is not on
+		enabled(false)
 		factor(`{"action":"confirm","code":"000000"}`).wantCode(403, "wrong_code")
 		secret, recovery := h.withFactor(ada)
 		if len(recovery) != 10 {
 			t.Fatalf("%v", recovery)
 		}
+		enabled(true)
 		factor(`{"action":"begin","password":"correct horse"}`).wantCode(409, "already_enabled")
 
 		h.signInWith(ada.email, "correct horse", "").wantCode(401, "second_factor_required")
@@ -193,6 +202,7 @@ func TestASecondFactorFromBeginToEnd(t *testing.T) {
 		factor(fmt.Sprintf(`{"action":"disable","password":"correct horse","code":%q}`, recovery[5])).want(200)
 		h.signInWith(ada.email, "correct horse", "").want(200)
 		factor(`{"action":"disable","password":"correct horse"}`).want(200) // off is off
+		enabled(false)
 	})
 }
 

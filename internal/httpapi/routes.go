@@ -225,6 +225,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /auth/reset", Body: kernel.SmallBody, Handle: a.identity.RequestReset},
 		{Pattern: "POST /auth/reset/{token}", Body: kernel.SmallBody, Handle: a.identity.ResetPassword},
 		{Pattern: "POST /auth/password", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.identity.ChangePassword},
+		{Pattern: "GET /auth/second-factor", Who: kernel.Self, Handle: a.identity.GetSecondFactor},
 		{Pattern: "POST /auth/second-factor", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.identity.ChangeSecondFactor},
 		{Pattern: "GET /auth/api-tokens", Who: kernel.Self, Handle: a.identity.ListAPITokens},
 		{Pattern: "POST /auth/api-tokens", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.identity.CreateAPIToken},

@@ -66,6 +66,12 @@ func (a *API) ChangePassword(x *kernel.Exchange) (kernel.Answer, error) {
 	return kernel.Answer{Data: api.PasswordChanged{Changed: true}}, err
 }
 
+// GetSecondFactor answers GET /auth/second-factor.
+func (a *API) GetSecondFactor(x *kernel.Exchange) (kernel.Answer, error) {
+	on, err := a.BuiltIn.SecondFactors.Enabled(x.Context(), x.Presence)
+	return kernel.Answer{Data: api.SecondFactor{Enabled: on, RecoveryCodes: []string{}}}, err
+}
+
 // ChangeSecondFactor answers POST /auth/second-factor.
 func (a *API) ChangeSecondFactor(x *kernel.Exchange) (kernel.Answer, error) {
 	in, err := kernel.Decode[api.SecondFactorChange](x)

@@ -21,7 +21,7 @@ func (x *Exchange) putOnRecord() {
 		entry.Actor = audit.Actor{Type: "guest", ID: x.Caller.Guest.ID, Name: x.Caller.Name}
 	case x.SignedIn():
 		entry.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
-		if !x.server.Uncounted[action] {
+		if x.server.CountsChanges(x.Route) {
 			entry.Allowance = x.server.ChangesPerDay
 		}
 	}
@@ -37,6 +37,13 @@ func (x *Exchange) putOnRecord() {
 		entry.Chain, entry.Target = audit.Installation, ""
 	}
 	x.Request = x.Request.WithContext(audit.With(x.Context(), entry))
+}
+
+// CountsChanges reports whether what a route does counts against the daily allowance of the
+// account that calls it, so that the route may refuse it with 429. What operators do does not.
+func (s *Server) CountsChanges(rt Route) bool {
+	action := s.Actions[rt.Pattern]
+	return action != "" && rt.Who != Anybody && rt.Who != Operator && !s.Uncounted[action]
 }
 
 // target is what the path or the query names; never what is secret in a path.

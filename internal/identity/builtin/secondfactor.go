@@ -62,6 +62,15 @@ type SecondFactors struct {
 	now         func() time.Time
 }
 
+// Enabled reports whether the person signs in with a second factor.
+func (s *SecondFactors) Enabled(ctx context.Context, p identity.Presence) (bool, error) {
+	f, err := s.store.SecondFactor(ctx, p.User.ID)
+	if fault.Is(err, fault.KindNotFound) {
+		return false, nil
+	}
+	return f.Enabled, err
+}
+
 // BegunFactor is what the app must be given. It is shown this once.
 type BegunFactor struct{ Secret, URL string }
 
