@@ -186,7 +186,9 @@ func TestATopUpInTheSandbox(t *testing.T) {
 				t.Errorf("%v", r.header)
 			}
 		}
-		h.raw("GET", address, "").want(200)
+		if page := h.raw("GET", address, "").want(200); !strings.Contains(page.body, `href="`+base+`/billing/return?topup=done"`) {
+			t.Errorf("a paid checkout does not lead to where the credits are waited for: %s", page.body)
+		}
 		h.raw("GET", base+"/checkout/guessed", "").want(404)
 		h.raw("GET", base+"/invoices/guessed.pdf", "").want(404)
 		if r := h.call("GET", "/api/billing/credits", "", as); r.at("topUpCredits") != 5000.0 || r.at("remaining") != 5500.0 {
@@ -228,6 +230,9 @@ func TestATopUpInTheSandbox(t *testing.T) {
 
 		second := h.call("POST", "/api/billing/checkout", `{"packageIndex":0}`, as).want(200).text("data", "url")
 		h.raw("POST", second, "decision=cancel", form).want(303)
+		if page := h.raw("GET", second, "").want(200); !strings.Contains(page.body, `href="`+base+`/billing"`) {
+			t.Errorf("a cancelled checkout does not lead to billing: %s", page.body)
+		}
 		h.raw("POST", second, "decision=pay", form).want(303) // too late
 		third := h.call("POST", "/api/billing/checkout", `{"packageIndex":0}`, as).want(200).text("data", "url")
 		h.pass(25 * time.Hour)

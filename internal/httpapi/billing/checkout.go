@@ -47,7 +47,7 @@ func (a *API) ShowCheckout(x *kernel.Exchange) (kernel.Answer, error) {
 	here := x.Base() + "/checkout/" + x.Request.PathValue("secret")
 	v := billing.CheckoutView{
 		State: p.State, Package: p.Package, TeamName: p.TeamName, BuyerEmail: p.BuyerEmail, ExpiresAt: p.ExpiresAt,
-		Action: here, ReturnURL: x.Base() + "/billing/return?topup=cancelled",
+		Action: here, ReturnURL: x.Base() + "/billing", // the page itself says that nothing was charged
 	}
 	if p.State == billing.OrderPaid {
 		v.ReturnURL = x.Base() + "/billing/return?topup=done"
