@@ -188,6 +188,7 @@ GET POST /checkout/{secret}
 GET /invoices/{secret}
 GET /invoices/{secret}.pdf
 GET /editor/{room}
+GET /clients/index.json
 `
 
 func document(t *testing.T) *openapi3.T {

@@ -1125,6 +1125,30 @@ type CheckoutSession struct {
 	URL string `json:"url"`
 }
 
+// ClientFile defines model for ClientFile.
+type ClientFile struct {
+	// Install The command that downloads it, checks its hash and installs it.
+	Install *string `json:"install"`
+
+	// Kind `python`, `snakemake`, `program` (the command line), or `other`.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+
+	// Platform Of the command line, such as `darwin/arm64`.
+	Platform *string `json:"platform"`
+
+	// Project What installers call a Python package. It is on no package index.
+	Project *string `json:"project"`
+	Sha256  string  `json:"sha256"`
+	Size    int64   `json:"size"`
+
+	// URL Where the file is.
+	URL string `json:"url"`
+
+	// Version Of a Python package.
+	Version *string `json:"version"`
+}
+
 // ClientRegistration What a program says of itself. Other fields of RFC 7591 are ignored.
 type ClientRegistration struct {
 	// ClientName The name shown to people when it asks for access.

@@ -11,7 +11,7 @@ import (
 
 // Lines that would give something of ours to strangers, or something of theirs to us.
 var harmful = map[string]func(line string) bool{
-	"installs a stranger's package: ours are on no package index":                 regexp.MustCompile(`(pip3?|uvx?|pipx)\b[^\n]*(\b(install|add|run)\b|--with|--from)[^\n]*[\s'"=](millrace|snakemake-logger-plugin-millrace)(\[|[\s'"=<>~)` + "`" + `]|$)`).MatchString,
+	"installs a stranger's package: ours are on no package index":                 installsByName,
 	"installs a stranger's package with ours":                                     regexp.MustCompile(`^dependencies\b.*["']millrace\b`).MatchString,
 	"has Nextflow send the token to its maker's cloud: -with-tower needs a value": regexp.MustCompile(`\bnextflow\b[^\n]*-with-tower(\s*$|\s+-|["'` + "`" + `])`).MatchString,
 	"has Nextflow send the token to its maker's cloud: without -with-tower it ignores the variable": func(line string) bool {
@@ -19,10 +19,19 @@ var harmful = map[string]func(line string) bool{
 	},
 }
 
+var (
+	byName   = regexp.MustCompile(`(pip3?|uvx?|pipx)\b[^\n]*(\b(install|add|run)\b|--with|--from)[^\n]*[\s'"=](millrace|millrace-python|snakemake-logger-plugin-millrace)(\[|[\s'"=<>~)` + "`" + `]|$)`)
+	withHash = regexp.MustCompile(`'(millrace-python|snakemake-logger-plugin-millrace)(\[pandas\])? @ (…|https://millrace\.example\.org/clients/[^']*#sha256=[^']+)'`)
+)
+
+// installsByName reports whether a line installs a package of ours by its name. With an
+// address of a server and a hash it is that very file.
+func installsByName(line string) bool { return byName.MatchString(withHash.ReplaceAllString(line, "")) }
+
 // What people are told to type, in the documentation, the list of changes, the description
 // of the API, the app, the clients and the command line, harms nobody who types it.
 func TestNoLineToTypeDoesHarm(t *testing.T) {
-	for _, line := range []string{"pip install millrace", "`pip install millrace[pandas]`", "uv add millrace", "uvx --from millrace millrace", "uv run --with=millrace script.py", "nextflow run main.nf -with-tower", `"nextflow run main.nf -with-tower",`, "`TOWER_API_ENDPOINT=…` and a token are all it needs", `dependencies = ["httpx", "millrace>=0.1.0"]`} {
+	for _, line := range []string{"pip install millrace", "`pip install millrace[pandas]`", "uv add millrace", "pip install millrace-python", "pip install 'millrace-python @ https://millrace.example.org/clients/a.whl'", "pip install 'millrace-python[pandas] @ https://elsewhere.example/a.whl#sha256=00'", "uvx --from millrace millrace", "uv run --with=millrace script.py", "nextflow run main.nf -with-tower", `"nextflow run main.nf -with-tower",`, "`TOWER_API_ENDPOINT=…` and a token are all it needs", `dependencies = ["httpx", "millrace>=0.1.0"]`} {
 		if len(harms(line)) == 0 {
 			t.Errorf("%s is not found", line)
 		}

@@ -41,7 +41,7 @@ export default defineConfig({
   server: {
     fs: { allow: [".."] },
     proxy: Object.fromEntries(
-      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/help", "/editor"].map((path) => [
+      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/help", "/clients", "/editor"].map((path) => [
         path,
         { target: server, ws: path === "/editor" },
       ]),

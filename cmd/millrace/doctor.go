@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/clients"
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -78,6 +79,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "environments (uv)", err: s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate), warning: true},
 		{what: "engines of pipelines", err: s.CheckEngines(), warning: true},
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
+		{what: "clients that people install", err: clients.New(s.ClientsFolder).Check(), warning: true},
 		{what: "contact address (asked for by Unpaywall and others)", err: s.checkContact(), warning: true},
 	}
 	all, err := s.executors()

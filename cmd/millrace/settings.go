@@ -43,6 +43,7 @@ type settings struct {
 	PublicURLs       []string          `name:"public-urls" help:"Origins we are served on, comma-separated: base first, then the cloud host. Default: http:// and --listen." group:"serving"`
 	CollabURL        string            `name:"collab-url" help:"Address of the editor-sync host. Default: the base with ws or wss." group:"serving"`
 	TrustedProxies   []string          `help:"Addresses or networks of proxies whose X-Forwarded-For counts." group:"serving"`
+	ClientsFolder    string            `help:"Folder with programs for other platforms, such as a release of the command line, which /clients/ offers to everybody." group:"serving"`
 	Drain            time.Duration     `default:"30s" help:"How long SIGTERM waits for running work." group:"serving"`
 	StorageURL       string            `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
 	SMTPURL          string            `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`

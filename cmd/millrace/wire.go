@@ -205,6 +205,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: db.Now}
 	finding := runfilters.NewService(db, db, db, db, db.Now)
 	finding.DeleteBytes(h.files.DeleteNow)
+	offered, err := s.clients(ctx, log)
+	if err != nil {
+		return nil, err
+	}
 	api := httpapi.New(httpapi.Options{
 		Away: isUnavailable, Version: version,
 		Log: log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,
@@ -221,6 +225,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Failed:      h.failures.Record,
 		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
+		Clients:     offered,
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, ChangesPerDay: s.ChangesPerDay, SendsMail: s.SMTPURL != "",

@@ -66,6 +66,7 @@ test("the lines of the page have a pipeline report here, and do nothing else", a
   await page.getByRole("tab", { name: "Snakemake" }).click();
   await page.waitForURL(/engine=snakemake/);
   await page.getByText("snakemake --cores 4 --logger millrace").waitFor();
+  await page.getByText(/pip install 'millrace-python @ .*#sha256=[0-9a-f]{64}' 'snakemake-logger-plugin/).waitFor();
   await page.getByRole("tab", { name: "Nextflow" }).click();
   await page.getByRole("button", { name: "Create token" }).click();
   await page.getByText("Copy the lines now").waitFor();

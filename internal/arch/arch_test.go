@@ -57,7 +57,7 @@ var floorOf = map[string]string{
 	"panics": "guards", // what everybody needs who works for many in one process, rooms too
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
-	"cmd": "cmd", "web": "web", "clients": "web", "arch": "arch", "tools": "tools", "deploy": "tools",
+	"cmd": "cmd", "web": "web", "clients": "contract", "arch": "arch", "tools": "tools", "deploy": "tools",
 }
 
 // impure would let the world into the domain.

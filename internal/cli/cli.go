@@ -36,6 +36,7 @@ type Commands struct {
 	Webhooks        webhooksCommand        `cmd:"" aliases:"webhook" group:"client" help:"HTTP requests sent when runs start or finish: list, create, test, deliveries, resend, delete."`
 	Triggers        triggersCommand        `cmd:"" aliases:"trigger" group:"client" help:"Secret URLs that start runs: list, create, delete."`
 	ServiceAccounts serviceAccountsCommand `cmd:"" group:"client" help:"Accounts for scripts and other programs, and their tokens."`
+	Clients         clientsCommand         `cmd:"" group:"client" help:"List what to install on other machines, with the commands that do it."`
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its response."`
 	Completion      completion.Command     `cmd:"" group:"client" help:"Print a completion script for bash, zsh or fish."`

@@ -220,3 +220,27 @@ func TestHowLongCreditsLast(t *testing.T) {
 		"of more than two": {"estimate --compute 4x16x2", "", "", "enter vCPUs x GB", "no more"},
 	})
 }
+
+// Nobody has to be signed in to learn what to install, and every command has its hash.
+func TestClientsAreListedWithTheirCommands(t *testing.T) {
+	t.Parallel()
+	const (
+		python  = `{"name":"millrace_python-1-py3-none-any.whl","kind":"python","project":"millrace-python","version":"1","platform":null,"size":1,"sha256":"aa","url":"u","install":"pip install 'millrace-python @ u#sha256=aa'"}`
+		program = `{"name":"millrace-client-darwin-arm64","kind":"program","project":null,"version":null,"platform":"darwin/arm64","size":1,"sha256":"bb","url":"u","install":"curl -fo millrace u"}`
+		other   = `{"name":"SHA256SUMS","kind":"other","project":null,"version":null,"platform":null,"size":1,"sha256":"cc","url":"u","install":null}`
+	)
+	server := clitest.ServeAPI(t, map[string]string{"GET /clients/index.json": clitest.Data("[" + python + "," + program + "," + other + "]")})
+	d := clitest.New(t)
+	if code := d.Type(&Commands{}, "", "clients", "--server", server.URL); code != 0 {
+		t.Fatalf("%d %s", code, d.Errors)
+	}
+	want := "NAME                                 FOR                               SHA-256\n" +
+		"millrace_python-1-py3-none-any.whl   the Python client                 aa\n" +
+		"millrace-client-darwin-arm64         the command line on darwin/arm64  bb\n" +
+		"SHA256SUMS                           –                                 cc\n" +
+		"\nTo install the Python client:\n\n    pip install 'millrace-python @ u#sha256=aa'\n" +
+		"\nTo install the command line on darwin/arm64:\n\n    curl -fo millrace u\n"
+	if got := strings.Join(strings.Fields(d.Printed.String()), " "); got != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("it prints\n%s\nwant\n%s", d.Printed, want)
+	}
+}

@@ -55,6 +55,11 @@ var routeRows = map[string]rights{
 	"GET /{$}":                       open(200),
 	"GET /docs":                      open(200),
 	"GET /docs/reference.css":        open(200),
+	"GET /clients":                   open(303),
+	"GET /clients/{$}":               open(200),
+	"GET /clients/index.json":        open(200),
+	"GET /clients/{file}":            open(404), // those that are there: TestClientsAreDownloadedWholeAndInRanges
+	"GET /clients/{file}/{$}":        open(404),
 	"GET /help":                      open(200),
 	"GET /help/{page...}":            open(404), // there is no such page
 	"GET /checkout/sandbox.css":      open(200),

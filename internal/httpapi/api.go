@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/clients"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
@@ -77,6 +78,7 @@ type Options struct {
 	Version     string                                 // of the program
 	Checks      map[string]func(context.Context) error // what readiness asks, by name
 	App         App
+	Clients     *clients.Catalog // what people install; nil: the wheels alone
 	Metrics     *kernel.Metrics
 
 	Environments  *environments.Service
@@ -116,6 +118,9 @@ func New(o Options) *API {
 	})
 	if o.Files != nil && o.Runs != nil {
 		o.Files.SignArchives(archivesOf(o.Runs))
+	}
+	if o.Clients == nil {
+		o.Clients = clients.New("")
 	}
 	return &API{Options: o, rooms: newRooms(o, server), server: server}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/ai"
 	"github.com/millrace/millrace/internal/httpapi/audit"
 	"github.com/millrace/millrace/internal/httpapi/billing"
+	"github.com/millrace/millrace/internal/httpapi/clients"
 	"github.com/millrace/millrace/internal/httpapi/connections"
 	"github.com/millrace/millrace/internal/httpapi/environments"
 	"github.com/millrace/millrace/internal/httpapi/files"
@@ -39,6 +40,7 @@ type rooms struct {
 	ai          *ai.API
 	audit       *audit.API
 	billing     *billing.API
+	clients     *clients.API
 	connections *connections.API
 	files       *files.API
 	identity    *identity.API
@@ -70,6 +72,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
 		billing:     &billing.API{Billing: o.Billing, Workflows: o.Workflows, AI: o.AI, Pages: o.Pages, Now: o.Now},
+		clients:     &clients.API{Catalog: o.Clients},
 		connections: &connections.API{Connections: o.Connections},
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},

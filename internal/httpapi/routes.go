@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/ai"
+	"github.com/millrace/millrace/internal/httpapi/clients"
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/operator"
@@ -25,6 +26,11 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /help", Page: true, Handle: a.system.Help},
 		{Pattern: "GET /help/{page...}", Page: true, Handle: a.system.Help},
 		{Pattern: "GET /{$}", Handle: a.system.Home},
+		{Pattern: "GET /clients", Handle: a.clients.Base},
+		{Pattern: "GET /clients/{$}", Page: true, Limit: clients.Limit, Handle: a.clients.Show},
+		{Pattern: "GET /clients/index.json", Limit: clients.Limit, Handle: a.clients.List},
+		{Pattern: "GET /clients/{file}", Page: true, Limit: clients.Limit, Slow: true, Handle: a.clients.Send},
+		{Pattern: "GET /clients/{file}/{$}", Page: true, Limit: clients.Limit, Handle: a.clients.ShowProject},
 
 		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.identity.Me},
 		{Pattern: "GET /api/favorites", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFavorites},

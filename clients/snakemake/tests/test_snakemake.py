@@ -199,4 +199,4 @@ def test_without_the_client_it_is_said_how_to_install_it_and_the_workflow_goes_o
     (work / "opened").touch()
     assert process.wait() == 0, (work / "said").read_text()
     said = (work / "said").read_text()
-    assert said.count("pip install ./clients/python ./clients/snakemake") == 1, said
+    assert said.count("the command for Snakemake that you find on http://127.0.0.1:1/clients/") == 1, said

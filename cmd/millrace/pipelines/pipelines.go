@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/millrace/millrace/clients/snakemake"
+	"github.com/millrace/millrace/clients"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/pipelines"
 )
@@ -28,7 +28,7 @@ func (s PipelineSettings) Programs(kind string) pipelines.Programs {
 }
 
 func (s PipelineSettings) find() (pipelines.Programs, map[pipeline.Engine]error) {
-	plugin, err := fs.Sub(snakemake.Files, "src")
+	plugin, err := fs.Sub(clients.Files, "snakemake/src")
 	if err != nil { // the name is a constant
 		panic(err)
 	}

@@ -155,3 +155,12 @@ type Help struct {
 
 // HelpHit is a place in the documentation.
 type HelpHit struct{ Path, Title, Excerpt string }
+
+// Clients lists what people install to use the server from another machine.
+type Clients struct {
+	Project            string // whose packages these are; empty: all
+	Packages, Programs []Client
+}
+
+// Client is a file that people install.
+type Client struct{ Name, Link, Project, Platform, Size, SHA256, Install string }

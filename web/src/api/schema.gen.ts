@@ -3508,6 +3508,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clients/index.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the clients
+         * @description What people install to use this server from another machine: the wheels of the Python client and of the Snakemake plugin, and the files that the operator put beside them. `/clients/` shows the same to people, gives this list where `Accept` asks for JSON alone, and is a package index for `pip --find-links` and `--index-url`. The files themselves take `HEAD` and `Range`; their `ETag` is their SHA-256. At most 120 requests a minute.
+         */
+        get: operations["listClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -5553,6 +5573,24 @@ export interface components {
             queuedMs: number | null;
             /** @description The job that it is on a cluster; null elsewhere. */
             job: components["schemas"]["ClusterJob"] | null;
+        };
+        ClientFile: {
+            name: string;
+            /** @description `python`, `snakemake`, `program` (the command line), or `other`. */
+            kind: string;
+            /** @description What installers call a Python package. It is on no package index. */
+            project: string | null;
+            /** @description Of a Python package. */
+            version: string | null;
+            /** @description Of the command line, such as `darwin/arm64`. */
+            platform: string | null;
+            /** Format: int64 */
+            size: number;
+            sha256: string;
+            /** @description Where the file is. */
+            url: string;
+            /** @description The command that downloads it, checks its hash and installs it. */
+            install: string | null;
         };
         Executor: {
             name: string;
@@ -15476,6 +15514,44 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            500: components["responses"]["Internal"];
+        };
+    };
+    listClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ClientFile"][];
+                    };
+                };
+            };
+            /** @description The list still has the ETag that was sent. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
         };
     };

@@ -2156,6 +2156,39 @@ class Shards(Model):
     failed: int
 
 
+class ClientFile(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    name: str
+    kind: str
+    """
+    `python`, `snakemake`, `program` (the command line), or `other`.
+    """
+    project: str | None
+    """
+    What installers call a Python package. It is on no package index.
+    """
+    version: str | None
+    """
+    Of a Python package.
+    """
+    platform: str | None
+    """
+    Of the command line, such as `darwin/arm64`.
+    """
+    size: int
+    sha256: Annotated[str, Field(pattern='^[0-9a-f]{64}$')]
+    url: str
+    """
+    Where the file is.
+    """
+    install: str | None
+    """
+    The command that downloads it, checks its hash and installs it.
+    """
+
+
 class Executor(Model):
     model_config = ConfigDict(
         extra='allow',

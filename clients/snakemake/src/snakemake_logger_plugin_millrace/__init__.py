@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Optional
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
-NO_CLIENT = (
-    "the Millrace client is not installed. In a copy of Millrace's source, run:"
-    " pip install ./clients/python ./clients/snakemake"
-)
+def _no_client(server: str | None) -> str:
+    """Where the command is that installs what is missing. A package of that name elsewhere is somebody else's."""
+    server = (server or os.environ.get("MILLRACE_SERVER") or "").rstrip("/")
+    page = f"{server}/clients/" if server else "the page /clients/ of your Millrace server"
+    return f"the Millrace client is not installed. Run the command for Snakemake that you find on {page}"
 
 
 # Snakemake reads the types to make options of them, and knows Optional, not `| None`.
@@ -63,7 +65,7 @@ class LogHandler(LogHandlerBase):
         try:
             from .sender import Account, Sender
         except ImportError as error:
-            raise RuntimeError(NO_CLIENT) from error
+            raise RuntimeError(_no_client(settings.server)) from error
         from .spool import Spool
 
         spool = Spool.create(self._translator.header)

@@ -1,7 +1,7 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { ask } from "../../api/client.ts";
-import { useApi } from "../../api/team.ts";
+import { apiOf, useApi } from "../../api/team.ts";
 import { whyNot } from "../../identity/access.ts";
 import { useMe } from "../../identity/queries.ts";
 import { Page } from "../../page/Page.tsx";
@@ -59,7 +59,17 @@ function Lines({ engine }: { engine: Engine }) {
     meta: { shown: true },
   });
   const token = make.data?.token;
-  const lines = reportingLines(engine, window.location.origin, token ?? "…");
+  const clients = useQuery({
+    queryKey: ["clients"],
+    queryFn: ({ client }) => ask(apiOf(client).GET("/clients/index.json")),
+    enabled: engine === "snakemake",
+  });
+  const plugin = clients.data?.find((file) => file.kind === "snakemake");
+  const lines = reportingLines(engine, {
+    server: window.location.origin,
+    token: token ?? "…",
+    install: plugin?.install ?? "…",
+  });
   return (
     <>
       <ol className="list-decimal space-y-1 pl-5 text-sm">
@@ -77,6 +87,7 @@ function Lines({ engine }: { engine: Engine }) {
           Create token
         </Button>
       )}
+      {clients.error && <Problem title="Couldn't load the command that installs the plugin" error={clients.error} />}
       {make.error && <Problem title="Couldn't create the token" error={make.error} />}
       {token && (
         <Notice tone="warn" title="Copy the lines now">

@@ -185,7 +185,7 @@ def refusal(response: httpx.Response) -> APIError:
 
 def _user_agent() -> str:
     try:
-        own = version("millrace")
+        own = version("millrace-python")
     except PackageNotFoundError:
         own = "0"
     return f"millrace-python/{own} Python/{platform.python_version()}"
