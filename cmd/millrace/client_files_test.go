@@ -106,7 +106,7 @@ func keptCommands(t *testing.T, s *server) {
 	p.kept["RUN"] = p.printed(`"id": "(run_[0-9a-f]+)"`)
 	p.types(
 		// Folders are kept when their attempts are released, after the end of the run.
-		typed{command: "runs kept ${RUN}", prints: "^STEP +ITEM +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +0 +2 +\\d+ .* 20\\d\\d-", soon: true},
+		typed{command: "runs kept ${RUN}", prints: "^STEP +ATTEMPT +ENTRIES +SIZE +KEPT UNTIL$\n^a +2 +\\d+ .* 20\\d\\d-", soon: true},
 		typed{command: "runs kept ${RUN} --json", prints: "\"nodeId\": \"a\"\n\"attempt\": 2"},
 		typed{command: "runs kept ${RUN} a", prints: "^PATH +KIND +SIZE +KEPT$\n^sub/half.txt +file +\\d+ B +yes$"},
 		typed{command: "runs kept ${RUN} a --json", prints: `"path": "sub/half.txt"`},
@@ -114,8 +114,8 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "runs kept ${RUN} a --to ${DIR}/json --json", prints: `(?s)\A\[.*"path": "sub/half.txt".*\]\s\z`},
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left", status: 1, tells: `half.txt already exists: replace it with --force`}, // its hash is not known
 		typed{command: "runs kept ${RUN} a --to ${DIR}/left --force", prints: `half.txt`},
-		typed{command: "runs kept ${RUN} b", status: 1, tells: `no folder of this step is kept: see millrace runs kept ${RUN}$`},
-		typed{command: "runs kept ${RUN} a --shard 5", status: 1, tells: `no folder of this step is kept`},
+		typed{command: "runs kept ${RUN} b", status: 1, tells: `no folder of step b is kept: see millrace runs kept ${RUN}$`},
+		typed{command: "runs kept ${RUN} a --shard 5", status: 1, tells: `no folder of this attempt is kept, but of a: see millrace runs kept ${RUN}$`},
 		typed{command: "runs kept ${RUN} a --attempt 9", status: 1, tells: `^millrace: `},
 		typed{command: "runs kept run_nothing", status: 1, tells: `see millrace runs list`},
 
@@ -132,7 +132,7 @@ func keptCommands(t *testing.T, s *server) {
 		typed{command: "logs ${RUN} --follow", prints: `^why$`}, // it has ended
 		typed{command: "runs events ${RUN} --json", prints: `"type": "node.failed"`},
 		typed{command: "runs events ${RUN} --after 100000", prints: `\ASEQ +TIME +TYPE +STEP +MESSAGE\n\z`},
-		typed{command: "runs items ${RUN} a", prints: `^0 +– +failed +2 +.* 7 +0$`}, // one that is not scattered has one
+		typed{command: "runs items ${RUN} a", prints: `^a/0 +– +failed +2 +.* 7 +0$`}, // one that is not scattered has one
 		typed{command: "runs items ${RUN} a --limit=-1", status: 1, tells: `--limit must be at least 0`},
 	)
 	if got, err := os.ReadFile(filepath.Join(dir, "left/sub/half.txt")); err != nil || strings.TrimSpace(string(got)) != "2" {

@@ -69,7 +69,7 @@ func crateCommands(t *testing.T, s *server) {
 		typed{command: "runs environment ${RUN} a", status: 1, tells: `^millrace: `},
 		typed{command: "runs environment ${RUN} a --lock --log", status: 1, tells: `can't be used together`},
 		typed{command: "runs kept ${RUN}", prints: ``},
-		typed{command: "runs kept ${RUN} a", status: 1, tells: `no folder of this step is kept: see millrace runs kept ${RUN}$`},
+		typed{command: "runs kept ${RUN} a", status: 1, tells: `no folder of step a is kept: see millrace runs kept ${RUN}$`},
 		typed{command: "runs retry ${RUN} --preview", prints: "^STEP +NAME +EXPECTED +WHY$\n^a "},
 		typed{command: "runs retry ${RUN} --only nothing", status: 1, tells: `nothing`},
 		typed{command: "runs compare ${RUN} ${RUN} --all", prints: "^output a.n n.txt +[0-9a-f]{12} +[0-9a-f]{12}$\n^1 outputs are the same, 0 differ, 0 are only in A, 0 only in B.$"},

@@ -21,7 +21,7 @@ func workflowCommands(t *testing.T, s *server) {
 		typed{command: "workflows apply ${DIR}", status: 1, tells: `is a directory`},
 		typed{command: "workflows apply - --name piped", stdin: counted, prints: `^created wf_\S+ piped`},
 		typed{command: "workflows apply -", stdin: counted, status: 1, tells: `set one with --name`},
-		typed{command: "workflows apply -", stdin: ``, status: 1, tells: `- is not JSON`},
+		typed{command: "workflows apply -", stdin: ``, status: 1, tells: `-: line 1: unexpected end`},
 		typed{command: "workflows get Other", prints: "^description +Says so$\n^n +integer +3$\n^reads +file +optional$\n^a$"},
 		typed{command: "wf view Other --json", prints: `"description": "Says\\nso"`},
 

@@ -18,15 +18,16 @@ const module = "github.com/millrace/millrace/"
 // also sees the rest of its own home; rooms do not see one another.
 var mayImport = map[string][]string{
 	"domain":   {},
-	"rooms":    {"domain", "guards"},
+	"rooms":    {"domain", "guards", "formats"},
 	"engine":   {"domain", "rooms", "wire", "guards"},
 	"adapters": {"domain", "rooms", "wire", "guards"},
 	"wire":     {},
 	"guards":   {},
+	"formats":  {},
 	"contract": {},
 	"httpapi":  {"domain", "rooms", "contract", "wire", "guards"},
 	"client":   {"contract"},
-	"cli":      {"client", "contract"},
+	"cli":      {"client", "contract", "formats"},
 	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web", "wire"},
 	"web":      {},
 	"arch":     {},
@@ -55,6 +56,8 @@ var floorOf = map[string]string{
 	"waittest": "wire", // what everybody's tests need who wait for another process
 
 	"panics": "guards", // what everybody needs who works for many in one process, rooms too
+
+	"definitionfile": "formats", // what the server and the command line read alike
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "clients": "contract", "arch": "arch", "tools": "tools", "deploy": "tools",

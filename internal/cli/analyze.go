@@ -17,10 +17,12 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
 	"github.com/millrace/millrace/internal/cli/definitions"
+	"github.com/millrace/millrace/internal/cli/gitfile"
 	"github.com/millrace/millrace/internal/cli/line"
 	"github.com/millrace/millrace/internal/cli/runs"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
 const (
@@ -80,11 +82,11 @@ func (c *analyzeCommand) keep(s *session.Session, suggestion *api.WorkflowSugges
 	if suggestion == nil {
 		return errors.New("the analysis suggests no workflow; nothing was saved")
 	}
-	text, err := json.MarshalIndent(definitions.Exported{Name: suggestion.Name, Description: suggestion.Description, Definition: suggestion.Definition}, "", "  ")
+	text, err := exported(gitfile.Workflow{Name: suggestion.Name, Description: suggestion.Description, Definition: suggestion.Definition}, definitionfile.IsYAML(c.Save, nil))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Save, append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(c.Save, text, 0o644); err != nil {
 		return err
 	}
 	s.Note("Saved. Run it with: millrace run %s --watch", c.Save)

@@ -101,14 +101,15 @@ func TestFilesAreFoundByTheirKeysOrNames(t *testing.T) {
 	t.Parallel()
 	const head = "NAME   SOURCE  SIZE  CREATED     KEY\n"
 	check(t, listing(t), map[string]typed{
-		"some":                {"files -n 1", "", head + "a.txt  upload  2 B   2020-03-02  k/1\n", "", "GET /api/files?limit=200"},
-		"those of a source":   {"files --source output -n 1", "", "NAME  SOURCE  SIZE  CREATED     KEY\ntwin  output  2 B   2020-03-02  k/3\n", "", "GET /api/files?cursor=c&limit=200"},
-		"none":                {"files -n 0", "", "", "--limit must be at least 1", "no more"},
-		"of no source":        {"files --source bucket", "", "", "--source must be one of", "no more"},
-		"deleted by its name": {"files rm a.txt", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/1","source":"upload"}`},
-		"deleted by its key":  {"files rm k/3", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/3","source":"output"}`},
-		"one of two":          {"files rm twin", "", "", `2 files are called "twin": use the key, see millrace files ls`, "no more"},
-		"until one is not":    {"files rm a.txt nothing k/2", "", "deleted k/1\n", `the team has no file "nothing": see millrace files ls`, ""},
+		"some":                  {"files -n 1", "", head + "a.txt  upload  2 B   2020-03-02  k/1\n", "", "GET /api/files?limit=200"},
+		"those of a source":     {"files --source output -n 1", "", "NAME  SOURCE  SIZE  CREATED     KEY\ntwin  output  2 B   2020-03-02  k/3\n", "", "GET /api/files?cursor=c&limit=200"},
+		"none":                  {"files -n 0", "", "", "--limit must be at least 1", "no more"},
+		"of no source":          {"files --source bucket", "", "", "--source must be one of", "no more"},
+		"deleted and confirmed": {"files rm --yes a.txt", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/1","source":"upload"}`},
+		"deleted by its name":   {"files rm a.txt", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/1","source":"upload"}`},
+		"deleted by its key":    {"files rm k/3", "", "deleted k/1\n", "", `POST /api/files/delete {"key":"k/3","source":"output"}`},
+		"one of two":            {"files rm twin", "", "", `2 files are called "twin": use the key, see millrace files ls`, "no more"},
+		"until one is not":      {"files rm a.txt nothing k/2", "", "deleted k/1\n", `the team has no file "nothing": see millrace files ls`, ""},
 	})
 	for name, tt := range map[string]struct{ file, there, tells string }{
 		"by its name":        {"a.txt", "a.txt", ""},

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
@@ -121,12 +122,16 @@ func (c *filesDownload) Run(w screen.Console) error {
 type filesRemove struct {
 	session.Flags `embed:""`
 	File          []string `arg:"" help:"Keys, or names if only one file has each."`
+	Yes           bool     `short:"y" env:"-" help:"Don't ask for confirmation."`
 }
 
-// Run deletes one after the other and says which.
+// Run asks a person first, then deletes one after the other and says which.
 func (c *filesRemove) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
+		return err
+	}
+	if err := s.Confirm(c.Yes, fmt.Sprintf("Delete %s?", strings.Join(c.File, ", "))); err != nil {
 		return err
 	}
 	return session.Each(s, c.File, func(name string) (api.FileDeleted, error) {

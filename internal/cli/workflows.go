@@ -11,8 +11,10 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/definitions"
+	"github.com/millrace/millrace/internal/cli/gitfile"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
 type workflowsCommand struct {
@@ -146,7 +148,7 @@ func problemText(g definitions.Graph, p api.Problem) string {
 
 type workflowsApply struct {
 	session.Flags `embed:""`
-	File          string `arg:"" help:"A definition, or a file from export; - for standard input."`
+	File          string `arg:"" help:"A definition, or a file from export, in YAML or JSON; - for standard input."`
 	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the file's own name."`
 }
 
@@ -173,31 +175,41 @@ func (c *workflowsApply) Run(w screen.Console) error {
 type workflowsExport struct {
 	session.Flags `embed:""`
 	workflowArg   `embed:""`
-	Output        string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file."`
+	Output        string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file: YAML if its name ends in .yaml or .yml, else JSON."`
 }
 
-// Run prints what apply takes; it is JSON either way.
+// Run prints what apply takes.
 func (c *workflowsExport) Run(w screen.Console) error {
 	_, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	out := json.NewEncoder(&text)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	if err := out.Encode(definitions.Exported{Name: f.Name, Description: f.Description, Definition: f.Definition}); err != nil {
+	text, err := exported(gitfile.Workflow{Name: f.Name, Description: f.Description, Definition: f.Definition}, definitionfile.IsYAML(c.Output, nil))
+	if err != nil {
 		return err
 	}
 	if c.Output == "" || c.Output == "-" {
-		_, err = text.WriteTo(w.Out)
+		_, err = w.Out.Write(text)
 		return err
 	}
-	if err := os.WriteFile(c.Output, text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(c.Output, text, 0o644); err != nil {
 		return err
 	}
 	w.Note("Wrote %s.", c.Output)
 	return nil
+}
+
+// exported is a workflow as the text of a file.
+func exported(f gitfile.Workflow, yaml bool) ([]byte, error) {
+	if yaml {
+		return gitfile.YAML(f)
+	}
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	err := out.Encode(f)
+	return text.Bytes(), err
 }
 
 type workflowsDelete struct {

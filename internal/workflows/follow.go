@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/definitionfile"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/source"
-	"github.com/millrace/millrace/internal/workflows/definitionfile"
 )
 
 // Followed is the repository that a workflow's definition comes from. It is

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace/millrace/internal/definitionfile"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/source"
-	"github.com/millrace/millrace/internal/workflows/definitionfile"
 	"github.com/millrace/millrace/internal/workflows/pipelinefile"
 )
 

@@ -3,7 +3,6 @@
 package definitions
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,31 +14,24 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
-const maxDefinition = 8 << 20 // bytes; the server takes no more
-
-// ReadWorkflow reads a bare definition or an exported workflow.
+// ReadWorkflow reads a bare definition or an exported workflow, in YAML or JSON.
 func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) {
-	var file struct {
-		Exported
-		Nodes json.RawMessage `json:"nodes"`
-	}
-	text, err := ReadSmall(w, path, maxDefinition)
+	text, err := ReadSmall(w, path, definitionfile.MaxBytes)
 	if err != nil {
 		return api.NewWorkflow{}, err
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		return api.NewWorkflow{}, fmt.Errorf("%s is not JSON: %w", path, at(text, err))
+	file, err := definitionfile.Read(path, text)
+	if err != nil {
+		return api.NewWorkflow{}, fmt.Errorf("%s: %w", path, err)
 	}
 	in := api.NewWorkflow{Name: file.Name, Definition: file.Definition}
-	if file.Definition == nil {
-		if file.Nodes == nil {
-			return in, fmt.Errorf("%s contains no workflow: it has neither \"definition\" nor \"nodes\"", path)
-		}
-		in.Name, in.Definition = "", text
-	} else {
+	if file.Exported {
 		in.Description = &file.Description
+	} else if !hasNodes(file.Definition) {
+		return in, fmt.Errorf("%s contains no workflow: it has neither \"definition\" nor \"nodes\"", path)
 	}
 	if name != "" {
 		in.Name = name
@@ -51,6 +43,13 @@ func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) 
 		return in, fmt.Errorf("the definition on standard input has no name; set one with --name")
 	}
 	return in, nil
+}
+
+func hasNodes(definition []byte) bool {
+	var graph struct {
+		Nodes json.RawMessage `json:"nodes"`
+	}
+	return json.Unmarshal(definition, &graph) == nil && graph.Nodes != nil
 }
 
 // ReadSmall reads a file, or standard input for -, of at most so many bytes.
@@ -69,14 +68,6 @@ func ReadSmall(w screen.Console, path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %s", path, screen.Size(most))
 	}
 	return text, err
-}
-
-// at adds the line to a mistake in JSON.
-func at(text []byte, err error) error {
-	if e, ok := err.(*json.SyntaxError); ok {
-		return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(int(e.Offset), len(text))], []byte("\n")), err)
-	}
-	return err
 }
 
 // Graph is as much of a definition as the command line looks at.
@@ -174,11 +165,4 @@ func Describe(w screen.Console, definition json.RawMessage) {
 	section([]string{"PARAMETER", "TYPE", "DEFAULT", "MEANING"}, parameters)
 	section([]string{"INPUT", "TYPE", "", "MEANING"}, inputs)
 	section([]string{"STEP", "NAME"}, nodes)
-}
-
-// Exported is a workflow as a file.
-type Exported struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Definition  json.RawMessage `json:"definition"`
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
 func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
@@ -31,11 +32,17 @@ func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
 		"standard input under a name":   {file: "-", text: bare, named: "n", want: "n"},
 		"standard input without":        {file: "-", text: bare, fails: "set one with --name"},
 		"something else":                {file: "x.json", text: `{"hello":1}`, fails: `neither "definition" nor "nodes"`},
-		"no JSON":                       {file: "x.json", text: "{\n\"nodes\": [\n}", fails: "x.json is not JSON: line 3: "},
+		"YAML":                          {file: "align.yaml", text: "nodes:\n  - id: a\n    command: |\n      true\n", want: "align"},
+		"an exported workflow in YAML":  {file: "x.yml", text: "name: Align\ndefinition:\n  nodes: []\n", want: "Align", described: true},
+		"YAML on standard input":        {file: "-", text: "nodes: []\n", named: "n", want: "n"},
+		"no YAML":                       {file: "x.yaml", text: "nodes: [\n", fails: "x.yaml: line 1: "},
+		"YAML that unfolds":             {file: "x.yaml", text: "a: &a [*a]", fails: "nested"},
+		"YAML without steps":            {file: "x.yaml", text: "hello: 1", fails: `neither "definition" nor "nodes"`},
+		"no JSON":                       {file: "x.json", text: "{\n\"nodes\": [\n}", fails: "x.json: line 3: "},
 		"half of it":                    {file: "x.json", text: "{\"nodes\":\n[", fails: "line 2: "},
-		"a list":                        {file: "x.json", text: `[]`, fails: "is not JSON"},
-		"nothing":                       {file: "x.json", text: ``, fails: "is not JSON"},
-		"too much":                      {file: "x.json", text: strings.Repeat(" ", maxDefinition+1), fails: "has more than 8.0 MB"},
+		"a list":                        {file: "x.json", text: `[]`, fails: "it is not an object"},
+		"nothing":                       {file: "x.json", text: ``, fails: "unexpected end"},
+		"too much":                      {file: "x.json", text: strings.Repeat(" ", definitionfile.MaxBytes+1), fails: "has more than 8.0 MB"},
 		"no file":                       {file: "gone.json", fails: "gone.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package gitfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -14,9 +15,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
 // Name is what the file is called.
@@ -103,19 +107,11 @@ func Read(folder string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var file map[string]any
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
-	}
-	var definition any = file
-	if inner, ok := file["definition"]; ok {
-		definition = inner
-	}
-	out, err := json.Marshal(definition)
+	file, err := definitionfile.Read(Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	return out, nil
+	return file.Definition, nil
 }
 
 // Write puts the file into a folder. One that is there stays, unless it may be
@@ -143,9 +139,14 @@ type Git struct {
 }
 
 // Push commits the file, and nothing else, if it has changed, and pushes the
-// branch to where git pushes it.
+// branch to where git pushes it. A branch that was never pushed goes to the remote under
+// its own name, and from then on git knows where.
 func (g Git) Push(ctx context.Context, message string) error {
 	if err := g.run(ctx, "add", "--", Name); err != nil {
+		return err
+	}
+	push, err := g.pushArgs(ctx) // before there is a commit that goes nowhere
+	if err != nil {
 		return err
 	}
 	changed := exec.CommandContext(ctx, "git", "diff", "--cached", "--quiet", "--", Name)
@@ -155,7 +156,45 @@ func (g Git) Push(ctx context.Context, message string) error {
 			return err
 		}
 	}
-	return g.run(ctx, "push")
+	return g.run(ctx, push...)
+}
+
+// pushArgs are the command that pushes the branch. Without an upstream, git by itself only
+// refuses.
+func (g Git) pushArgs(ctx context.Context) ([]string, error) {
+	branch := g.ask(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	remotes := strings.Fields(g.ask(ctx, "remote"))
+	usual := slices.Contains([]string{"", "simple", "upstream"}, g.ask(ctx, "config", "push.default"))
+	switch {
+	case branch == "":
+		return nil, errors.New("no branch is checked out in the repository: check one out with git switch")
+	case len(remotes) == 0:
+		return nil, errors.New("the repository has no remote to push to: add one with git remote add origin ADDRESS")
+	case !usual || g.ask(ctx, "config", "branch."+branch+".merge") != "":
+		return []string{"push"}, nil
+	}
+	remote := cmp.Or(g.ask(ctx, "config", "branch."+branch+".pushRemote"), g.ask(ctx, "config", "remote.pushDefault"), g.ask(ctx, "config", "branch."+branch+".remote"))
+	switch {
+	case remote != "":
+	case slices.Contains(remotes, "origin"):
+		remote = "origin"
+	case len(remotes) == 1:
+		remote = remotes[0]
+	default:
+		return nil, fmt.Errorf("the repository has several remotes (%s): push the branch once with git push --set-upstream REMOTE %s", strings.Join(remotes, ", "), branch)
+	}
+	return []string{"push", "--set-upstream", remote, branch}, nil
+}
+
+// ask is what git says to a question; empty where it has no answer.
+func (g Git) ask(ctx context.Context, args ...string) string {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = g.Folder
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func (g Git) run(ctx context.Context, args ...string) error {

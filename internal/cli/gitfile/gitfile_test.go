@@ -103,7 +103,7 @@ func TestWhatIsReadOfAFile(t *testing.T) {
 		"nodes: [\n":                                 "millrace.yaml: ",
 		"- a\n":                                      "millrace.yaml: ",
 		"a: .nan\n":                                  "millrace.yaml: ",
-		"a: {1: x}\n":                                "millrace.yaml: ",
+		"nodes: []\nday: 2026-01-02\n":               `{"nodes":[],"day":"2026-01-02"}`,
 		"a: 1\na: 2\n":                               "millrace.yaml: ",
 		string(Template) + "\n":                      "",
 	} {
@@ -190,6 +190,81 @@ func TestAPushCommitsTheFileAlone(t *testing.T) {
 	}
 	if err := (Git{Folder: t.TempDir(), Says: &says}).Push(t.Context(), "x"); err == nil || !strings.HasPrefix(err.Error(), "git add: ") {
 		t.Errorf("outside of a repository: %v", err)
+	}
+}
+
+// A branch that was never pushed has no upstream, which git by itself refuses to push.
+func TestABranchWithoutAnUpstreamIsPushed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		setUp  []string // commands of git, in a repository with a commit and the branch work
+		fails  string
+		remote string // that has the branch afterwards, and is its upstream
+		pushes string // the name that the branch has there
+	}{
+		"one remote":                    {setUp: []string{"remote add origin HOST/a.git"}, remote: "a.git", pushes: "work"},
+		"one with another name":         {setUp: []string{"remote add lab HOST/b.git"}, remote: "b.git", pushes: "work"},
+		"origin among others":           {setUp: []string{"remote add lab HOST/b.git", "remote add origin HOST/a.git"}, remote: "a.git", pushes: "work"},
+		"the remote that git is told":   {setUp: []string{"remote add origin HOST/a.git", "remote add lab HOST/b.git", "config remote.pushDefault lab"}, remote: "b.git", pushes: "work"},
+		"several remotes":               {setUp: []string{"remote add red HOST/a.git", "remote add blue HOST/b.git"}, fails: "several remotes (blue, red): push the branch once with git push --set-upstream REMOTE work"},
+		"no remote":                     {fails: "the repository has no remote to push to"},
+		"no branch":                     {setUp: []string{"remote add origin HOST/a.git", "checkout --quiet --detach"}, fails: "no branch is checked out"},
+		"an upstream of another name":   {setUp: []string{"remote add origin HOST/a.git", "config push.default upstream", "push --quiet --set-upstream origin work:main"}, remote: "a.git", pushes: "main"},
+		"an upstream that git dislikes": {setUp: []string{"remote add origin HOST/a.git", "push --quiet --set-upstream origin work:main"}, fails: "git push: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hosts, folder := t.TempDir(), t.TempDir()
+			git := func(args ...string) string {
+				t.Helper()
+				cmd := exec.Command("git", args...)
+				cmd.Dir = folder
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("git %v: %v %s", args, err, out)
+				}
+				return strings.TrimSpace(string(out))
+			}
+			for _, host := range []string{"a.git", "b.git"} {
+				git("init", "--quiet", "--bare", filepath.Join(hosts, host))
+			}
+			git("init", "--quiet", "--initial-branch=work")
+			for _, setting := range []string{"user.name=Ada", "user.email=ada@example.org", "commit.gpgsign=false", "push.default=simple"} {
+				setting, value, _ := strings.Cut(setting, "=")
+				git("config", setting, value)
+			}
+			git("commit", "--quiet", "--allow-empty", "--message=first")
+			for _, command := range tt.setUp {
+				git(strings.Fields(strings.ReplaceAll(command, "HOST", hosts))...)
+			}
+			first := git("rev-parse", "HEAD")
+			if err := Write(folder, []byte("one"), true); err != nil {
+				t.Fatal(err)
+			}
+			var says bytes.Buffer
+			err := Git{Folder: folder, Says: &says}.Push(t.Context(), "change")
+			if tt.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) {
+					t.Errorf("%v: %s", err, &says)
+				}
+				if committed := git("rev-parse", "HEAD") != first; committed != strings.HasPrefix(tt.fails, "git push") {
+					t.Errorf("there is a commit: %v", committed)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v: %s", err, &says)
+			}
+			if got := git("--git-dir", filepath.Join(hosts, tt.remote), "log", "-1", "--format=%s", tt.pushes); got != "change" {
+				t.Errorf("the host has %s", got)
+			}
+			if err := Write(folder, []byte("two"), true); err != nil {
+				t.Fatal(err)
+			}
+			if err := (Git{Folder: folder, Says: &says}).Push(t.Context(), "again"); err != nil || git("rev-parse", "@{upstream}") != git("rev-parse", "HEAD") {
+				t.Errorf("the next time: %v: %s", err, &says)
+			}
+		})
 	}
 }
 

@@ -70,6 +70,8 @@ func TestALogIsReadToItsEnd(t *testing.T) {
 		"of the newest run":          {"logs", "one\n\x1b[2Jx", ""},
 		"so far":                     {"logs run_2", "so far\n", ""},
 		"of an item":                 {"logs run_1 --node b --shard 2", "shard 2\n", ""},
+		"of an item by its ID":       {"logs run_1 --node b/2", "shard 2\n", ""},
+		"of two items":               {"logs run_1 --node b/2 --shard 1", "", "b/2 and --shard 1 are different items"},
 		"of a node that wrote none":  {"runs logs run_1 --node a", "", ""},
 		"of a node that there isn't": {"logs run_1 --node c", "", `the run has no step "c": "millrace runs view run_1" lists them`},
 		"of an item of no node":      {"logs run_1 --shard 1", "", "--shard needs --node"},

@@ -1,6 +1,9 @@
 package runs
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/cli/session"
@@ -9,12 +12,16 @@ import (
 type runsDelete struct {
 	session.Flags `embed:""`
 	Run_          []string `arg:"" name:"run" help:"IDs of the runs."`
+	Yes           bool     `short:"y" env:"-" help:"Don't ask for confirmation."`
 }
 
-// Run deletes one after the other.
+// Run asks a person first, then deletes one after the other.
 func (c *runsDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
+		return err
+	}
+	if err := s.Confirm(c.Yes, fmt.Sprintf("Delete %s with their outputs?", strings.Join(c.Run_, ", "))); err != nil {
 		return err
 	}
 	return session.Each(s, c.Run_, func(id string) (api.Deleted, error) {

@@ -12,18 +12,22 @@ import (
 type runsEnvironment struct {
 	session.Flags `embed:""`
 	Run_          string `arg:"" name:"run" help:"ID of the run."`
-	Node          string `arg:"" help:"ID of the step."`
+	Node          string `arg:"" name:"step" help:"ID of the step."`
 	Lock          bool   `env:"-" xor:"what" help:"Print only the lock file."`
 	Log           bool   `env:"-" xor:"what" help:"Print only the end of the installation log."`
 }
 
 // Run shows what was built.
 func (c *runsEnvironment) Run(w screen.Console) error {
+	node, err := stepOf(c.Node)
+	if err != nil {
+		return err
+	}
 	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	got, err := s.API.GetRunEnvironmentWithResponse(s.Ctx, c.Run_, c.Node, nil)
+	got, err := s.API.GetRunEnvironmentWithResponse(s.Ctx, c.Run_, node, nil)
 	if err != nil {
 		return s.Explain(err)
 	}

@@ -164,12 +164,15 @@ func TestWhatAFailedStepLeftIsFetched(t *testing.T) {
 	}
 	const at = "GET /api/runs/run_1/attempts/a/"
 	s := serve(t, map[string]string{
-		"GET /api/runs/run_1/attempts": data("[" + strings.Join([]string{kept("b", 0, 9), kept("a", 0, 1), kept("a", 0, 3), kept("a", 0, 2), kept("a", 1, 1)}, ",") + "]"),
-		"GET /api/runs/run_2/attempts": data("[]"),
-		at + "0/3/files":               data(`[{"path":"err.txt","kind":"file","size":2,"url":"SERVER/err"},{"path":"sub/link","kind":"link","size":0,"url":null},{"path":"big","kind":"file","size":99,"url":null}]`),
-		at + "1/1/files":               data(`[{"path":"../err.txt","kind":"file","size":2,"url":"SERVER/err"}]`),
-		at + "0/1/files":               data(`[{"path":"err.txt","kind":"file","size":3,"url":"SERVER/err"}]`),
-		"GET /err":                     "no",
+		"GET /api/runs/run_1/attempts":             data("[" + strings.Join([]string{kept("b", 0, 9), kept("a", 0, 1), kept("a", 0, 3), kept("a", 0, 2), kept("a", 1, 1)}, ",") + "]"),
+		"GET /api/runs/run_2/attempts":             data("[]"),
+		"GET /api/runs/run_3/attempts":             data("[" + kept("c", 4, 1) + "]"),
+		"GET /api/runs":                            data(`[{"id":"run_1"}]`),
+		"GET /api/runs/run_3/attempts/c/4/1/files": data(`[{"path":"one.txt","kind":"file","size":2,"url":"SERVER/err"}]`),
+		at + "0/3/files":                           data(`[{"path":"err.txt","kind":"file","size":2,"url":"SERVER/err"},{"path":"sub/link","kind":"link","size":0,"url":null},{"path":"big","kind":"file","size":99,"url":null}]`),
+		at + "1/1/files":                           data(`[{"path":"../err.txt","kind":"file","size":2,"url":"SERVER/err"}]`),
+		at + "0/1/files":                           data(`[{"path":"err.txt","kind":"file","size":3,"url":"SERVER/err"}]`),
+		"GET /err":                                 "no",
 	})
 	for name, tt := range map[string]struct {
 		command string
@@ -177,15 +180,23 @@ func TestWhatAFailedStepLeftIsFetched(t *testing.T) {
 		tells   string
 		there   string
 	}{
-		"all that is kept":           {"run_1", "b     0     9        2        2.0 KB  2099-01-01", "", ""},
+		"all that is kept":           {"run_1", "b     9        2        2.0 KB  2099-01-01", "", ""},
+		"items by their IDs":         {"run_1", "\na/1   1 ", "", ""},
+		"of the newest run":          {"", "b     9        2        2.0 KB  2099-01-01", "", ""},
 		"nothing":                    {"run_2", "", "", ""},
-		"of the newest attempt":      {"run_1 a", "err.txt   file  2 B   yes\nsub/link  link  0 B   –\nbig       file  99 B  –\n", "", ""},
-		"fetched, what has bytes":    {"run_1 a --to TO", "TO/err.txt\n", "", "err.txt"},
-		"of an item, out of bounds":  {"run_1 a --shard 1 --to TO", "", `".." is not a valid file name here`, ""},
-		"of an attempt, cut off":     {"run_1 a --attempt 1 --to TO", "", "err.txt: the storage closed the connection after 2 of 3 bytes", ".err.txt.3.part"},
-		"of an attempt that is gone": {"run_1 a --attempt 7", "", "no such run", ""},
-		"of a step without any":      {"run_1 c", "", "no folder of this step is kept: see millrace runs kept run_1", ""},
-		"of an item without any":     {"run_1 a --shard 2", "", "no folder of this step is kept", ""},
+		"of the newest attempt":      {"run_1 a/0", "err.txt   file  2 B   yes\nsub/link  link  0 B   –\nbig       file  99 B  –\n", "", ""},
+		"of an item by its number":   {"run_1 a --shard 0", "err.txt   file  2 B   yes\n", "", ""},
+		"of an item as the app says": {"run_1 a[0]", "err.txt   file  2 B   yes\n", "", ""},
+		"of the only item":           {"run_3 c", "one.txt  file  2 B   yes\n", "", ""},
+		"of one of several items":    {"run_1 a", "", "folders of several items are kept: name one of a/0, a/1", ""},
+		"of two items":               {"run_1 a/1 --shard 0", "", "a/1 and --shard 0 are different items", ""},
+		"of no item":                 {"run_1 a/x", "", `"a/x" is not the ID of a step`, ""},
+		"fetched, what has bytes":    {"run_1 a/0 --to TO", "TO/err.txt\n", "", "err.txt"},
+		"of an item, out of bounds":  {"run_1 a/1 --to TO", "", `".." is not a valid file name here`, ""},
+		"of an attempt, cut off":     {"run_1 a/0 --attempt 1 --to TO", "", "err.txt: the storage closed the connection after 2 of 3 bytes", ".err.txt.3.part"},
+		"of an attempt that is gone": {"run_1 a/0 --attempt 7", "", "no folder of this attempt is kept, but of a/0, a/1", ""},
+		"of a step without any":      {"run_1 c", "", "no folder of step c is kept: see millrace runs kept run_1", ""},
+		"of an item without any":     {"run_1 a --shard 2", "", "no folder of this attempt is kept, but of a/0, a/1", ""},
 		"fetched, of no step":        {"run_1 --to TO", "", "--to, --shard and --attempt need the ID of a step", ""},
 		"an attempt of no step":      {"run_1 --attempt 1", "", "need the ID of a step", ""},
 	} {
@@ -267,7 +278,8 @@ func TestAStepIsFetchedToBeDoneAgain(t *testing.T) {
 	})
 	for name, tt := range map[string]struct{ args, there, tells string }{
 		"with a file":                       {"a", "command in/reads/x run.sh start.sh", ""},
-		"of an item, whose hash nobody has": {"a --shard 3", "command in/reads/three run.sh start.sh", ""},
+		"of an item, whose hash nobody has": {"a/3", "command in/reads/three run.sh start.sh", ""},
+		"of an item by its number":          {"a --shard 3", "command in/reads/three run.sh start.sh", ""},
 		"with software":                     {"py", "command environment.lock install.py run.sh start.sh", ""},
 		"with software nobody knows yet":    {"new", "", "the packages installed for the step aren't known: its environment is building"},
 		"with a file that leads out":        {"bad", "", `".." is not a valid file name here`},

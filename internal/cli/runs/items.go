@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,19 +16,23 @@ import (
 type runsItems struct {
 	session.Flags `embed:""`
 	Run_          string `arg:"" name:"run" help:"ID of the run."`
-	Node          string `arg:"" help:"ID of a step that runs once per item."`
+	Node          string `arg:"" name:"step" help:"ID of a step that runs once per item, or of one of its items, such as align/3."`
 	Status        string `env:"-" help:"Only items in this state, such as failed."`
 	Limit         int    `short:"n" env:"-" default:"0" help:"Maximum number to list; 0: all."`
 }
 
 // Run lists the items of a scatter, failed ones first.
 func (c *runsItems) Run(w screen.Console) error {
-	s, err := c.Open(w)
+	if c.Limit < 0 {
+		return errors.New("--limit must be at least 0")
+	}
+	of, err := placeOf(c.Node, nil)
 	if err != nil {
 		return err
 	}
-	if c.Limit < 0 {
-		return errors.New("--limit must be at least 0")
+	s, err := c.Open(w)
+	if err != nil {
+		return err
 	}
 	size := 500
 	params := api.ListRunShardsParams{Limit: &size}
@@ -38,9 +43,13 @@ func (c *runsItems) Run(w screen.Console) error {
 		}
 		params.Status = &status
 	}
-	list, err := session.Pages(c.Limit, func(cursor *string) ([]api.Shard, api.Page, error) {
+	most := c.Limit
+	if of.OfItem {
+		most = 0 // which page it is on is not known
+	}
+	list, err := session.Pages(most, func(cursor *string) ([]api.Shard, api.Page, error) {
 		params.Cursor = cursor
-		r, err := s.API.ListRunShardsWithResponse(s.Ctx, c.Run_, c.Node, &params)
+		r, err := s.API.ListRunShardsWithResponse(s.Ctx, c.Run_, of.Node, &params)
 		if err != nil {
 			return nil, api.Page{}, s.Explain(err)
 		}
@@ -49,10 +58,13 @@ func (c *runsItems) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	return s.Emit(list, func() { showItems(s, list) })
+	if of.OfItem {
+		list = slices.DeleteFunc(list, func(i api.Shard) bool { return i.Index != of.Item })
+	}
+	return s.Emit(list, func() { showItems(s, of.Node, list) })
 }
 
-func showItems(s *session.Session, list []api.Shard) {
+func showItems(s *session.Session, node string, list []api.Shard) {
 	if len(list) == 0 {
 		s.Note("No items: the step hasn't started, or no item is in this state")
 		return
@@ -73,7 +85,7 @@ func showItems(s *session.Session, list []api.Shard) {
 				exit = strconv.Itoa(*a.ExitCode)
 			}
 		}
-		rows = append(rows, []string{strconv.Itoa(i.Index), itemText(i.Item), stepStatus(i.Status, i.Cached), strconv.Itoa(len(i.Attempts)), duration, memory, exit, strconv.Itoa(len(i.Outputs))})
+		rows = append(rows, []string{itemID(node, i.Index), itemText(i.Item), stepStatus(i.Status, i.Cached), strconv.Itoa(len(i.Attempts)), duration, memory, exit, strconv.Itoa(len(i.Outputs))})
 	}
 	s.Table(rows)
 }

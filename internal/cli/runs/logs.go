@@ -15,8 +15,8 @@ type Logs struct {
 	session.Flags `embed:""`
 	runArg        `embed:""`
 	Follow        bool   `short:"f" env:"-" help:"Keep printing until the run ends."`
-	Node          string `env:"-" help:"Only the log of this step."`
-	Shard         int    `env:"-" help:"With --node: only this item."`
+	Node          string `env:"-" placeholder:"STEP" help:"Only the log of this step, or of an item, such as align/3."`
+	Shard         *int   `env:"-" help:"With --node: only this item."`
 }
 
 // logPlace is a point in what a run wrote.
@@ -29,8 +29,12 @@ type logPlace struct {
 
 // Run prints the log from its beginning. With --json it is one object a page.
 func (c *Logs) Run(w screen.Console) error {
-	if c.Shard != 0 && c.Node == "" {
+	if c.Shard != nil && c.Node == "" {
 		return errors.New("--shard needs --node")
+	}
+	of, err := placeOf(c.Node, c.Shard)
+	if err != nil {
+		return err
 	}
 	if c.JSON && c.Follow {
 		return errors.New("--json and --follow can't be combined")
@@ -39,10 +43,10 @@ func (c *Logs) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	at := logPlace{run: id, node: c.Node, shard: c.Shard}
+	at := logPlace{run: id, node: of.Node, shard: of.Item}
 	print := func(text string) { fmt.Fprint(s.Out, s.LogText(text)) }
-	if c.Node != "" {
-		if err := hasNode(s, id, c.Node); err != nil {
+	if of.Node != "" {
+		if err := hasNode(s, id, of.Node); err != nil {
 			return err
 		}
 	}

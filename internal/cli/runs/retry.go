@@ -20,7 +20,7 @@ type runsRetry struct {
 	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Change the value of a parameter."`
 	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Change the size, such as 4x16."`
 	Current       bool     `env:"-" help:"Use the workflow's current version, not the version of the run."`
-	Only          []string `env:"-" sep:"none" placeholder:"STEP" help:"Run only this step, with its inputs from the run; repeatable."`
+	Only          []string `env:"-" sep:"none" placeholder:"STEP" help:"Run only this step, with its inputs from the run; its items that completed are reused. Repeatable."`
 	Preview       bool     `env:"-" help:"Start nothing: show what would be reused, and why the rest wouldn't."`
 	watchFlags    `embed:""`
 }
@@ -35,7 +35,14 @@ func (c *runsRetry) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	in := api.RetryRun{Compute: size, Only: c.Only}
+	in := api.RetryRun{Compute: size}
+	for _, text := range c.Only {
+		node, err := stepOf(text)
+		if err != nil {
+			return err
+		}
+		in.Only = append(in.Only, node)
+	}
 	if c.Current {
 		in.Definition = new(api.RetryRunDefinitionCurrent)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/api"
@@ -109,7 +111,8 @@ func (c *Start) check() error {
 
 // workflowOrFile takes whatever a person points at: a file is applied first.
 func workflowOrFile(s *session.Session, name, as string) (api.Workflow, error) {
-	if name == "-" || strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator) {
+	isFile := name == "-" || strings.ContainsRune(name, os.PathSeparator) || slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
+	if isFile {
 		f, _, err := s.Apply(name, as)
 		return f, err
 	}
@@ -141,7 +144,7 @@ func (e Ended) Error() string {
 		text = fmt.Sprintf("%s was %s", e.Run, e.Status)
 	}
 	if e.Reason != "" && e.Status != api.RunStatusCancelled { // whose only reason is that somebody asked
-		text += ": " + screen.Clean(e.Reason)
+		text += ": " + screen.CleanLines(e.Reason)
 	}
 	return text
 }

@@ -291,10 +291,18 @@ func (c *runsEvents) Run(w screen.Console) error {
 	return s.Emit(all, func() {
 		rows := [][]string{{"SEQ", "TIME", "TYPE", "STEP", "MESSAGE"}}
 		for _, e := range all {
-			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, screen.OrDash(e.NodeID), e.Message})
+			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, eventStep(e), e.Message})
 		}
 		s.Table(rows)
 	})
+}
+
+// eventStep is the step of an event, or the item where one is named.
+func eventStep(e api.RunEvent) string {
+	if e.NodeID == nil || e.Shard == nil {
+		return screen.OrDash(e.NodeID)
+	}
+	return itemID(*e.NodeID, *e.Shard)
 }
 
 type runsCancel struct {

@@ -235,10 +235,10 @@ func TestItemsOfAScatter(t *testing.T) {
 	})
 	const head = "ITEM|VALUE|STATUS|ATTEMPTS|DURATION|PEAK MEMORY|EXIT|FILES"
 	for command, want := range map[string]string{
-		"--status failed":      head + "\n0|r0.fq|failed|2|1m 05s|2.0 KB|137|0\n1|r1.fq|failed (cached)|0|–|–|–|0",
-		"--status failed -n 1": head + "\n0|r0.fq|failed|2|1m 05s|2.0 KB|137|0",
-		"--status completed":   head + "\n2|x|completed|0|–|–|–|0",
-		"--status succeeded":   head + "\n2|x|completed|0|–|–|–|0",
+		"--status failed":      head + "\na/0|r0.fq|failed|2|1m 05s|2.0 KB|137|0\na/1|r1.fq|failed (cached)|0|–|–|–|0",
+		"--status failed -n 1": head + "\na/0|r0.fq|failed|2|1m 05s|2.0 KB|137|0",
+		"--status completed":   head + "\na/2|x|completed|0|–|–|–|0",
+		"--status succeeded":   head + "\na/2|x|completed|0|–|–|–|0",
 		"":                     "",
 	} {
 		d, status := s.types(t, append([]string{"runs", "items", "run_1", "a"}, strings.Fields(command)...)...)

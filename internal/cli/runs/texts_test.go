@@ -19,10 +19,10 @@ func TestARunThatDidNotCompleteIsAnExitStatus(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"failed":              {api.RunStatusFailed, &why, 1, "run_1 failed: Step a[2J exited with 3"},
+		"failed":              {api.RunStatusFailed, &why, 1, "run_1 failed: Step a[2J exited\nwith 3"},
 		"failed, without why": {api.RunStatusFailed, nil, 1, "run_1 failed"},
 		"cancelled":           {api.RunStatusCancelled, &why, 2, "run_1 was cancelled"},
-		"interrupted":         {api.RunStatusInterrupted, &why, 2, "run_1 was interrupted: Step a[2J exited with 3"},
+		"interrupted":         {api.RunStatusInterrupted, &why, 2, "run_1 was interrupted: Step a[2J exited\nwith 3"},
 	} {
 		err := outcome(api.Run{ID: "run_1", Status: tt.status, ErrorMessage: tt.reason})
 		e, ok := errors.AsType[Ended](err)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,49 +13,98 @@ import (
 	"github.com/millrace/millrace/internal/cli/session"
 )
 
-// watch follows a run to its end and returns how it ended: nil only when it
-// completed.
+// watch follows a run to its end, and the copy of its outputs where there is to be one, and
+// returns how that ended: nil only when the run completed and all was copied.
 func watch(s *session.Session, run string, logs bool) error {
 	v := &view{Session: s, run: run, bar: screen.NewBar(s.Console), logs: logs}
 	if !s.JSON {
 		s.Note("Watching %s; Ctrl-C stops watching, not the run.", run)
 	}
 	err := follow(s, run, v.see)
+	var r api.Run
+	if err == nil {
+		r, err = v.copied()
+	}
 	v.bar.Close()
 	if err != nil {
 		return err
 	}
-	r, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
-	if err != nil {
-		return s.Explain(err)
-	}
-	if err := s.Emit(r.JSON200, func() { summary(s, *r.JSON200) }); err != nil {
+	if err := s.Emit(r, func() { summary(s, r) }); err != nil {
 		return err
 	}
-	return outcome(*r.JSON200)
+	err = outcome(r)
+	if e, ok := errors.AsType[Ended](err); ok && e.Reason == v.failed && s.ForPerson() && s.Interactive() {
+		e.Reason = "" // the person has read it above
+		return e
+	}
+	return err
 }
 
+// outcome is how a run ended, as an error.
 func outcome(r api.Run) error {
 	if r.Status == api.RunStatusCompleted {
+		if c := r.OutputTo; c != nil && c.State == copyFailed {
+			return fmt.Errorf("the outputs were not copied to %s: %s", c.URL, screen.Clean(text(c.Message)))
+		}
 		return nil
 	}
-	e := Ended{Run: r.ID, Status: r.Status}
-	if r.ErrorMessage != nil {
-		e.Reason = *r.ErrorMessage
+	return Ended{Run: r.ID, Status: r.Status, Reason: text(r.ErrorMessage)}
+}
+
+// The states of a copy of outputs.
+const (
+	copyWaiting   = "waiting"
+	copyCopying   = "copying"
+	copyCompleted = "completed"
+	copyFailed    = "failed"
+)
+
+const copyPause = 3 * time.Second // between two looks at a copy
+
+// copied waits until a run that has ended has copied its outputs, and returns the run.
+func (v *view) copied() (api.Run, error) {
+	for said := ""; ; {
+		got, err := v.API.GetRunWithResponse(v.Ctx, v.run, nil)
+		if v.Ctx.Err() != nil {
+			return api.Run{}, Left{v.run}
+		}
+		if err != nil {
+			return api.Run{}, v.Explain(err)
+		}
+		r := *got.JSON200
+		c := r.OutputTo
+		if c == nil || r.Status != api.RunStatusCompleted || c.State != copyWaiting && c.State != copyCopying {
+			return r, nil
+		}
+		if why := text(c.Message); why != "" && why != said && !v.JSON {
+			v.bar.Above(func() {
+				v.Say("%s  Copying to %s failed and is tried again: %s", v.Now().Local().Format(time.TimeOnly), screen.Clean(c.URL), screen.Clean(why))
+			})
+			said = why
+		}
+		v.bar.Show(copyLine(*c))
+		if v.Sleep(v.Ctx, copyPause) != nil {
+			return api.Run{}, Left{v.run}
+		}
 	}
-	return e
+}
+
+// copyLine is how far a copy of outputs is.
+func copyLine(c api.OutputCopy) string {
+	share := float64(c.CopiedBytes) / float64(max(1, c.Bytes))
+	return fmt.Sprintf("%s %3.0f %%  copying outputs: %s of %s", screen.Gauge(share), 100*share, screen.Size(c.CopiedBytes), screen.Size(c.Bytes))
 }
 
 func summary(s *session.Session, r api.Run) {
 	s.Say("%s %s  %s  %s credits", s.Coloured(string(r.Status)), r.ID, screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed))
 	if r.Status == api.RunStatusCompleted {
 		s.Note("Download its outputs with: millrace runs outputs download %s", r.ID)
-		if r.OutputTo != nil {
-			s.Note("Copying them to %s: millrace runs view %s", r.OutputTo.URL, r.ID)
+		if r.OutputTo != nil && r.OutputTo.State == copyCompleted {
+			s.Say("copied to %s", screen.Clean(r.OutputTo.URL))
 		}
-	} else {
-		s.Note("See its log with: millrace logs %s", r.ID)
+		return
 	}
+	s.Note("See its log with: millrace logs %s", r.ID)
 }
 
 // view is what a person sees of a run while it goes.
@@ -66,6 +116,7 @@ type view struct {
 	seq    int64  // of the last event shown
 	offset int64  // of the log shown
 	why    string // it waits, as was last shown
+	failed string // why its last step failed, as was shown
 }
 
 // see shows what a message tells. Events and logs are read from where the view
@@ -176,6 +227,12 @@ func events(s *session.Session, run string, after int64, each func(api.RunEvent)
 
 // showEvent prints a line, and below a failure the end of what it wrote.
 func (v *view) showEvent(e api.RunEvent) {
+	if e.Type == "run.failed" || e.Type == "run.interrupted" {
+		return // how it ended is the last that is said
+	}
+	if e.Type == "node.failed" {
+		v.failed = e.Message
+	}
 	v.Say("%s  %s", e.At.Local().Format(time.TimeOnly), screen.Clean(e.Message))
 	if e.Type != "node.failed" || v.logs {
 		return

@@ -48,7 +48,7 @@ func (w Console) Fail(err error) int {
 		fmt.Fprintln(w.Err, "millrace: stopped")
 		return 130
 	}
-	fmt.Fprintln(w.Err, "millrace:", cleanLines(err.Error())) // which may quote what others named
+	fmt.Fprintln(w.Err, "millrace:", CleanLines(err.Error())) // which may quote what others named
 	if e, ok := errors.AsType[interface {
 		error
 		ExitCode() int
@@ -156,6 +156,11 @@ func (w Console) await(read func() (string, error)) (string, error) {
 	case a := <-got:
 		return a.text, a.err
 	}
+}
+
+// Confirm asks a person; a script has said it by calling.
+func (w Console) Confirm(yes bool, question string) error {
+	return w.Sure(yes || !w.Interactive(), question)
 }
 
 // Sure asks a person; a script must say --yes.

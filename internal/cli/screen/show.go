@@ -102,8 +102,8 @@ func Clean(text string) string {
 	}, text)
 }
 
-// cleanLines is Clean for a text of several lines.
-func cleanLines(text string) string {
+// CleanLines is Clean for a text of several lines.
+func CleanLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = Clean(line)

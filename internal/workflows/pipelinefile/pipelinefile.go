@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"regexp"
 
+	"github.com/millrace/millrace/internal/definitionfile"
 	"github.com/millrace/millrace/internal/domain/pipeline"
-	"github.com/millrace/millrace/internal/workflows/definitionfile"
 )
 
 // Main are the files by which a pipeline is known; the first that is there counts.

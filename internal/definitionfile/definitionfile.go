@@ -1,6 +1,6 @@
-// Package definitionfile reads the file of a repository that holds a workflow's
-// definition. Whoever may push to the repository has written it, so it is
-// believed nothing: what it unfolds to is bounded while it is read.
+// Package definitionfile reads a file that holds a workflow's definition, in YAML or
+// JSON: the server reads those of repositories, and the command line those of people.
+// A stranger may have written one, so what it unfolds to is bounded while it is read.
 package definitionfile
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names are those that such a file may have; the first that is there counts.
+// Names are those that such a file has in a repository; the first that is there counts.
 var Names = []string{"millrace.yaml", "millrace.json"}
 
 // MaxBytes is how large such a file may be.
@@ -26,14 +26,28 @@ type File struct {
 	Name        string // of the workflow; empty: it says none
 	Description string
 	Definition  []byte // JSON, not checked
+	Exported    bool   // it is a workflow with a name and a description, and not a definition alone
+}
+
+// IsYAML reports whether a file is read as YAML. The ending of its name decides, and
+// for a name without one that is known, how the text begins.
+func IsYAML(name string, text []byte) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml":
+		return true
+	case ".json":
+		return false
+	}
+	text = bytes.TrimSpace(text)
+	return len(text) > 0 && text[0] != '{' && text[0] != '['
 }
 
 // Read reads a definition, or a workflow as it is exported: its name, its
 // description and its definition. What it says of a mistake is for people.
 func Read(name string, text []byte) (File, error) {
-	if path.Ext(name) == ".yaml" {
+	if IsYAML(name, text) {
 		if len(text) > maxYAML {
-			return File{}, errors.New("it has more than 1 MB: write it as millrace.json, which may have 8 MB")
+			return File{}, errors.New("it has more than 1 MB: write it as JSON, which may have 8 MB")
 		}
 		var err error
 		if text, err = fromYAML(text); err != nil {
@@ -51,7 +65,7 @@ func Read(name string, text []byte) (File, error) {
 	if !wrapped {
 		return File{Definition: text}, nil
 	}
-	f := File{Definition: definition}
+	f := File{Definition: definition, Exported: true}
 	for field, to := range map[string]*string{"name": &f.Name, "description": &f.Description} {
 		if v, ok := top[field]; ok && json.Unmarshal(v, to) != nil {
 			return f, errors.New("its `" + field + "` is not text")

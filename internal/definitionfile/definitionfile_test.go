@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace/millrace/internal/workflows/definitionfile"
+	"github.com/millrace/millrace/internal/definitionfile"
 )
 
 func TestAFileIsReadAsItsAuthorMeantIt(t *testing.T) {
@@ -61,6 +61,21 @@ func TestAHostileFileIsRefusedWithASentence(t *testing.T) {
 	} {
 		if f, err := definitionfile.Read(tt.file, []byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 300 {
 			t.Errorf("%s: %.100s %v", name, f.Definition, err)
+		}
+	}
+}
+
+func TestTheNameOrTheTextSaysWhetherItIsYAML(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"a.yaml", "{}", true}, {"a.YML", "{}", true}, {"a.json", "nodes: []", false}, {"a.JSON", "nodes: []", false},
+		{"-", "nodes: []", true}, {"-", " \n{\"nodes\": []}", false}, {"-", "[]", false}, {"-", "", false}, {"definition", "name: x", true},
+	} {
+		if got := definitionfile.IsYAML(tt.name, []byte(tt.text)); got != tt.want {
+			t.Errorf("%s with %q: %v", tt.name, tt.text, got)
 		}
 	}
 }
