@@ -144,9 +144,9 @@ func TestLimitsAtAndBeyond(t *testing.T) {
 		words string
 	}{
 		{team, ai.Charged{Owner: 2, Address: 99, Visitors: 99}, ""},
-		{team, ai.Charged{Owner: 3}, "this team has reached its daily limit of 3 analyses"},
+		{team, ai.Charged{Owner: 3}, "this team has reached its daily limit of 3 analyses (--analyses-per-day)"},
 		{visitor, ai.Charged{Owner: 2, Address: 4, Visitors: 6}, ""},
-		{visitor, ai.Charged{Owner: 3, Address: 5, Visitors: 7}, "you've reached your daily limit of 3 analyses"},
+		{visitor, ai.Charged{Owner: 3, Address: 5, Visitors: 7}, "you've reached your daily limit of 3 analyses (--analyses-per-day)"},
 		{visitor, ai.Charged{Owner: 2, Address: 5, Visitors: 7}, "visitors from your address have reached the daily limit of 5"},
 		{visitor, ai.Charged{Owner: 2, Address: 4, Visitors: 7}, "all visitors together"},
 	} {

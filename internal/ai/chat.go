@@ -156,9 +156,9 @@ func (c *Chat) take(ctx context.Context, user ids.User, day time.Time) (int, err
 	used, err := c.Store.TakeChat(ctx, user, c.Limits, day)
 	switch {
 	case errors.Is(err, ErrFairUse):
-		err = fault.Limited(wait, "you've reached your daily limit of %d chat requests; it resets at 00:00 UTC", c.Limits.PerUser).WithCode("fair_use_exhausted")
+		err = fault.Limited(wait, "you've reached your daily limit of %d chat requests (--chat-per-day); it resets at 00:00 UTC", c.Limits.PerUser).WithCode("fair_use_exhausted")
 	case errors.Is(err, ErrAllUsed):
-		err = fault.Limited(wait, "this server's daily chat quota is used up; it resets at 00:00 UTC").WithCode("global_quota_exhausted")
+		err = fault.Limited(wait, "this server's daily chat quota is used up (--chat-daily-quota); it resets at 00:00 UTC").WithCode("global_quota_exhausted")
 	}
 	return used, err
 }

@@ -58,9 +58,9 @@ func (l Limits) Refused(o Owner, c Charged, now time.Time) error {
 	}
 	switch {
 	case c.Owner >= l.PerOwner && o.Visitor == "":
-		return over("this team has reached its daily limit of %d analyses", l.PerOwner)
+		return over("this team has reached its daily limit of %d analyses (--analyses-per-day)", l.PerOwner)
 	case c.Owner >= l.PerOwner:
-		return over("you've reached your daily limit of %d analyses", l.PerOwner)
+		return over("you've reached your daily limit of %d analyses (--analyses-per-day)", l.PerOwner)
 	case o.Visitor != "" && c.Address >= l.PerAddress:
 		return over("visitors from your address have reached the daily limit of %d analyses: sign in to get your own quota", l.PerAddress)
 	case o.Visitor != "" && c.Visitors >= l.Visitors:

@@ -87,7 +87,7 @@ func (a Allowance) Latest(now time.Time) time.Time { return now.Add(day - a.Shar
 
 // Exceeded is the refusal of a change of an account whose changes reach until a time.
 func (a Allowance) Exceeded(until, now time.Time) error {
-	return fault.Limited(until.Sub(a.Latest(now)), "you have made %d changes within a day, the most that an account may make; wait and try again", int(a))
+	return fault.Limited(until.Sub(a.Latest(now)), "you have made %d changes within a day, the most that an account may make (--changes-per-day); wait and try again", int(a))
 }
 
 type key struct{}

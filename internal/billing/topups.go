@@ -108,7 +108,7 @@ func (s *Service) StartTopUp(ctx context.Context, caller access.Caller, in TopUp
 		return "", fault.Problems([]fault.Detail{d}, "packageIndex is none of the packages on offer")
 	}
 	if s.pay == nil {
-		return "", fault.Unavailable("credits cannot be bought on this server: ask its operator").WithCode("payments_unavailable")
+		return "", fault.Unavailable("credits cannot be bought on this server: its operator can change that with --payments").WithCode("payments_unavailable")
 	}
 	p := s.purchase(caller, pack, in)
 	if err := s.orders.InsertOrder(ctx, p); err != nil {
@@ -147,7 +147,7 @@ func hashed(secret string) string {
 // Webhook takes in what the provider sends on its own account.
 func (s *Service) Webhook(ctx context.Context, payload []byte, signature string) error {
 	if s.events == nil {
-		return fault.Unavailable("this server takes no payments").WithCode("payments_unavailable")
+		return fault.Unavailable("this server takes no payments (--payments off)").WithCode("payments_unavailable")
 	}
 	e, err := s.events.Event(payload, signature, s.now())
 	if err != nil || e.Kind == Irrelevant {

@@ -87,7 +87,7 @@ func (r Rules) s3(in New, wrong *notes) {
 	case err != nil || (u.Scheme != "https" && u.Scheme != "http") || !validHost(strings.ToLower(u.Host)) || !strings.EqualFold(in.Endpoint, u.Scheme+"://"+u.Host):
 		wrong.add("endpoint", "is not of the form https://host or https://host:port")
 	case u.Scheme == "http" && !r.PlainHTTP:
-		wrong.add("endpoint", "must begin with https: what is sent without it can be read on the way")
+		wrong.add("endpoint", "must begin with https, because what is sent without it can be read on the way: the server's operator can allow http with --fetch-allow-private")
 	}
 	if !bucketName.MatchString(in.Bucket) {
 		wrong.add("bucket", "is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens")

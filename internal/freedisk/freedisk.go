@@ -183,7 +183,7 @@ func (w *Watch) CheckNearlyNone(context.Context) error { return refusal(w.Nearly
 
 func refusal(refused bool) error {
 	if refused {
-		return fault.Unavailable("the server's disk is nearly full: try again later, or ask its operator for more space").WithCode("disk_low")
+		return fault.Unavailable("the server's disk is nearly full: try again later, or ask its operator for more space (--min-free-disk says how much must stay free)").WithCode("disk_low")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (c *Client) checkHost(u *url.URL) error {
 	if len(c.limits.Hosts) == 0 || slices.ContainsFunc(c.limits.Hosts, func(host string) bool { return sameHost(host, u) }) {
 		return nil
 	}
-	return fault.Invalid("code from %s is not allowed here: the operator allows %s", u.Host, strings.Join(c.limits.Hosts, ", "))
+	return fault.Invalid("code from %s is not allowed here: use one of %s, or ask the operator to add the host to --git-hosts", u.Host, strings.Join(c.limits.Hosts, ", "))
 }
 
 func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
@@ -87,7 +87,7 @@ func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
 	case r.url.Scheme == "ssh":
 		return c.ssh(ctx, r)
 	case r.url.Scheme == "http" && !c.allowPrivate:
-		return nil, fault.Invalid("the address must begin with https: what is sent without it can be changed on the way")
+		return nil, fault.Invalid("the address must begin with https, because what is sent without it can be changed on the way: the server's operator can allow http with --fetch-allow-private")
 	}
 	return &httpConversation{client: c, repository: r, base: strings.TrimSuffix(r.url.String(), "/")}, nil
 }
@@ -253,7 +253,7 @@ func (r Repository) explain(ctx context.Context, err error) error {
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, safedial.ErrPrivate):
-		return fault.Invalid("%s is not on the public internet, and this installation connects to nothing else", r.url.Host).WithCause(err)
+		return fault.Invalid("%s is not on the public internet, and this server connects to nothing else: its operator can allow that with --fetch-allow-private", r.url.Host).WithCause(err)
 	case errors.Is(err, packp.ErrEmptyAdvRefs):
 		return fault.Invalid("the repository %s is empty", r.name()).WithCause(err)
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):

@@ -486,11 +486,11 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	trees := newTrees(t, false, small, 0)
 	for _, address := range []string{"https://127.0.0.1:1/x", "https://[::1]/x", "https://169.254.169.254/x", "https://10.0.0.1/x"} {
 		_, err := fetched(t, trees, source.Source{Git: address})
-		if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "not on the public internet") {
+		if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "not on the public internet") || !strings.Contains(err.Error(), "--fetch-allow-private") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := fetched(t, trees, source.Source{Git: "http://example.org/x"}); !fault.Is(err, fault.KindInvalid) {
+	if _, err := fetched(t, trees, source.Source{Git: "http://example.org/x"}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "--fetch-allow-private") {
 		t.Errorf("without TLS: %v", err)
 	}
 }

@@ -197,8 +197,8 @@ func TestRunsAreLimitedByAddress(t *testing.T) {
 				t.Fatalf("request %d: %q %q, want %q", i+1, r.header.Get("RateLimit"), r.header.Get("RateLimit-Policy"), want)
 			}
 		}
-		if r := start("203.0.113.1:2").want(429); r.header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
+		if r := start("203.0.113.1:2").want(429); r.header.Get("Retry-After") == "" || !strings.Contains(r.body, "(--runs-per-minute)") {
+			t.Error("no Retry-After, or no setting:", r.body)
 		}
 		start("203.0.113.1:1", header("X-Forwarded-For", "198.51.100.7")).want(429) // no proxy of ours said so
 		h.call("POST", "/api/runs", `{}`, from("203.0.113.1:1")).want(401)          // who comes before how often

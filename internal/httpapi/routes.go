@@ -270,7 +270,7 @@ func (a *API) routes() []kernel.Route {
 }
 
 func (a *API) runsLimit() *kernel.AddressLimit {
-	return &kernel.AddressLimit{Name: "runs", Window: limits.Window{Most: a.RunsPerMinute, Per: time.Minute}}
+	return &kernel.AddressLimit{Name: "runs", Window: limits.Window{Most: a.RunsPerMinute, Per: time.Minute}, Setting: "--runs-per-minute"}
 }
 
 // ofAccounts reports whether a route looks after accounts, sessions and teams

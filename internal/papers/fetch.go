@@ -42,7 +42,7 @@ func reason(err error) string {
 	}
 	switch {
 	case errors.Is(err, safedial.ErrPrivate):
-		return "lies on a private network, from which we do not fetch"
+		return "lies on a private network, from which this server fetches only with --fetch-allow-private"
 	case errors.Is(err, errTooLarge):
 		return "is too large"
 	case errors.Is(err, context.DeadlineExceeded):

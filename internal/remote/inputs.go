@@ -52,7 +52,7 @@ func anonymous(a addresses.Address) connections.Connection {
 // of its own.
 func (i *Inputs) reach(ctx context.Context, team ids.Team, a addresses.Address) (c connections.Connection, secret connections.Credentials, err error) {
 	if strings.HasPrefix(a.URL, "http://") && !i.plain {
-		return c, secret, fault.Invalid("the address must begin with https: what is sent without it can be changed on the way")
+		return c, secret, fault.Invalid("the address must begin with https, because what is sent without it can be changed on the way: the server's operator can allow http with --fetch-allow-private")
 	}
 	if a.Connection == "" {
 		return anonymous(a), secret, nil

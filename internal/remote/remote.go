@@ -131,7 +131,7 @@ func explain(conn connections.Connection, err error) error {
 	}
 	switch {
 	case errors.Is(err, safedial.ErrPrivate):
-		return fault.Invalid("%s is not on the public internet, and this installation connects to nothing else", where).WithCause(err)
+		return fault.Invalid("%s is not on the public internet, and this server connects to nothing else: its operator can allow that with --fetch-allow-private", where).WithCause(err)
 	case errors.Is(err, errOtherHost):
 		return fault.Invalid("%s sends us to another host; credentials do not go there", where).WithCause(err)
 	case errors.Is(err, errTooLong):

@@ -41,7 +41,7 @@ func (c *Client) Post(ctx context.Context, url string, headers map[string]string
 	resp, err := c.http.Do(req)
 	switch {
 	case errors.Is(err, safedial.ErrPrivate):
-		return 0, "", errors.New("the address is in a private network, where nothing is sent")
+		return 0, "", errors.New("the address is in a private network, where this server sends nothing: its operator can allow that with --fetch-allow-private")
 	case errors.Is(err, context.DeadlineExceeded):
 		return 0, "", webhooks.ErrSlow
 	case err != nil:

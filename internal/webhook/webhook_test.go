@@ -40,7 +40,7 @@ func TestPostReadsLittleAndFollowsNothing(t *testing.T) {
 	if _, _, err := c.Post(short, server.URL+"/hangs", nil, nil); !errors.Is(err, webhooks.ErrSlow) {
 		t.Error(err)
 	}
-	if _, _, err := New(false).Post(t.Context(), server.URL+"/ok", nil, nil); err == nil || !strings.Contains(err.Error(), "private") {
+	if _, _, err := New(false).Post(t.Context(), server.URL+"/ok", nil, nil); err == nil || !strings.Contains(err.Error(), "--fetch-allow-private") {
 		t.Errorf("a private address: %v", err)
 	}
 }

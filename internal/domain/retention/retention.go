@@ -67,7 +67,7 @@ func (p Policy) Problems(most Policy) (list []fault.Detail) {
 		case days < 0 || days > Most:
 			list = append(list, fault.Detail{Path: path, Message: fmt.Sprintf("is not between 1 and %d", Most)})
 		case bound != 0 && days > bound:
-			list = append(list, fault.Detail{Path: path, Message: fmt.Sprintf("is longer than the %d days that this server keeps %s", bound, k)})
+			list = append(list, fault.Detail{Path: path, Message: fmt.Sprintf("is longer than the %d days that this server keeps %s (--keep-%s)", bound, k, k)})
 		}
 	}
 	return list

@@ -57,9 +57,9 @@ func Explain(a Attempt) Failure {
 	case executor.ExitedNonZero:
 		return Failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(node, s.Exit.Code, a.LogTail())}
 	case executor.Evicted:
-		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s was stopped: the server's disk was nearly full, and this step used much of it", node)}
+		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s was stopped: the server's disk was nearly full (--min-free-disk), and this step used much of it", node)}
 	case executor.OutOfDisk:
-		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s wrote more than the %s of disk, or more files, than a task may have", node, produced.SizeText(a.Disk))}
+		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s wrote more than the %s of disk, or more files, than a task may have (--task-disk)", node, produced.SizeText(a.Disk))}
 	}
 	return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s failed: %s %s", node, s.Reason, s.Detail)}
 }

@@ -1,6 +1,7 @@
 package failures_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,11 @@ func TestATimeoutNamesWhoseLimitItWas(t *testing.T) {
 func TestEvictedTaskFailsForTheDisk(t *testing.T) {
 	t.Parallel()
 	a := failures.Attempt{Node: &graph.Node{ID: "a"}, Status: executor.Status{Reason: executor.Evicted}}
-	if f := failures.Explain(a); f.Code != lifecycle.DiskFull || f.Why != graph.OnError {
+	if f := failures.Explain(a); f.Code != lifecycle.DiskFull || f.Why != graph.OnError || !strings.Contains(f.Message, "--min-free-disk") {
+		t.Errorf("%+v", f)
+	}
+	a.Status.Reason = executor.OutOfDisk
+	if f := failures.Explain(a); f.Code != lifecycle.DiskFull || !strings.Contains(f.Message, "--task-disk") {
 		t.Errorf("%+v", f)
 	}
 }

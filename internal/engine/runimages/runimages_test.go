@@ -214,7 +214,7 @@ func TestWhatAServerCannotUse(t *testing.T) {
 		"an image":                         {able, true, false, "ubuntu", ""},
 		"an environment":                   {able, false, true, EnvironmentRef("x"), ""},
 		"no store of images":               {able, false, true, "ubuntu", "runs no container images"},
-		"nobody who builds environments":   {able, true, false, EnvironmentRef("x"), "builds no environments"},
+		"nobody who builds environments":   {able, true, false, EnvironmentRef("x"), "builds no environments (--environments off)"},
 		"a driver without images":          {unable, true, true, "ubuntu", "install podman"},
 		"a driver without environments":    {unable, true, true, EnvironmentRef("x"), "install uv"},
 		"an environment needs no image":    {executor.Capabilities{NoImages: "install podman"}, true, true, EnvironmentRef("x"), ""},

@@ -49,7 +49,7 @@ type software struct{ images, environments Store }
 func Unavailable(caps executor.Capabilities, images, environments bool, ref string) error {
 	switch isEnvironment := strings.HasPrefix(ref, environmentPrefix); {
 	case isEnvironment && !environments:
-		return fault.Unavailable("this server builds no environments: remove `environment` to use the programs of the machine")
+		return fault.Unavailable("this server builds no environments (--environments off): remove `environment` to use the programs of the machine")
 	case isEnvironment && caps.NoEnvironments != "":
 		return fault.Unavailable("%s", caps.NoEnvironments)
 	case isEnvironment:

@@ -9,8 +9,9 @@ import (
 
 // AddressLimit bounds how often one address may call a route.
 type AddressLimit struct {
-	Name   string
-	Window limits.Window
+	Name    string
+	Window  limits.Window
+	Setting string // of the server, which says how many; empty: nobody can change it
 }
 
 // limit counts the request, whatever it will be answered, and says where the
@@ -26,7 +27,11 @@ func (x *Exchange) limit() error {
 	}
 	x.RateLimit(l.Name, l.Window, s)
 	if !s.Allowed {
-		return fault.Limited(s.Reset, "at most %d requests a minute come through here from one address; wait and try again", l.Window.Most)
+		setting := ""
+		if l.Setting != "" {
+			setting = " (" + l.Setting + ")"
+		}
+		return fault.Limited(s.Reset, "at most %d requests a minute come through here from one address%s; wait and try again", l.Window.Most, setting)
 	}
 	return nil
 }

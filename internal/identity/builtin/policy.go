@@ -25,7 +25,7 @@ type policy struct {
 func (p policy) maySignUp(in SignUp) error {
 	switch {
 	case p.signUp == SignUpClosed:
-		return fault.Forbidden("accounts on this server are created by its operator").WithCode("sign_up_closed")
+		return fault.Forbidden("accounts on this server are created by its operator (--sign-up closed)").WithCode("sign_up_closed")
 	case p.signUp == SignUpInvite && in.Invitation == "":
 		return fault.Forbidden("signing up needs an invitation: ask a team for one, and open the link in the email").WithCode("sign_up_invite_only")
 	}

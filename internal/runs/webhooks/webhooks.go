@@ -255,7 +255,7 @@ func (s *Service) wrongURL(text string) string {
 	case err != nil || u.Host == "" || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '…' }):
 		return "must be an address such as https://example.org/hook"
 	case u.Scheme == "http" && !s.plainHTTP:
-		return "must be https: messages are not sent in clear"
+		return "must be https, because messages are not sent in clear: the server's operator can allow http with --fetch-allow-private"
 	case u.User != nil || u.Fragment != "":
 		return "must have no user, password or fragment"
 	}

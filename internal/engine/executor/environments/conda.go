@@ -73,7 +73,7 @@ func (s *Store) noConda(channels []string) string {
 	}
 	for _, name := range channels {
 		if !s.channels.Has(name) {
-			return fmt.Sprintf("this server has no packages of the channel %q: its operator allows %s", name, strings.Join(known, ", "))
+			return fmt.Sprintf("this server has no packages of the channel %q: use one of %s, or ask its operator to add the channel to --conda-channels", name, strings.Join(known, ", "))
 		}
 	}
 	return ""
