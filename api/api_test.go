@@ -39,6 +39,7 @@ GET /api/executors
 GET POST /api/sweeps
 GET /api/sweeps/{id}
 GET /api/sweeps/{id}/table.csv
+GET /api/runs/{id}/tasks.csv
 GET POST DELETE /api/runs/{id}/links
 POST /api/results
 POST /api/results/copy

@@ -1780,9 +1780,12 @@ type ExportedRun struct {
 	Events       []RunEvent `json:"events"`
 
 	// Executor The name of the executor that it was given.
-	Executor   *string `json:"executor"`
-	FinishedAt *Time   `json:"finishedAt"`
-	ID         string  `json:"id"`
+	Executor *string `json:"executor"`
+
+	// Failure Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step.
+	Failure    *RunFailure `json:"failure,omitempty"`
+	FinishedAt *Time       `json:"finishedAt"`
+	ID         string      `json:"id"`
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
@@ -3551,9 +3554,12 @@ type Run struct {
 	ErrorMessage *string `json:"errorMessage"`
 
 	// Executor The name of the executor that it was given.
-	Executor   *string `json:"executor"`
-	FinishedAt *Time   `json:"finishedAt"`
-	ID         string  `json:"id"`
+	Executor *string `json:"executor"`
+
+	// Failure Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step.
+	Failure    *RunFailure `json:"failure,omitempty"`
+	FinishedAt *Time       `json:"finishedAt"`
+	ID         string      `json:"id"`
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
@@ -3689,6 +3695,25 @@ type RunEvents struct {
 
 	// LastSeq Pass it as `after_seq` to read on.
 	LastSeq int64 `json:"lastSeq"`
+}
+
+// RunFailure defines model for RunFailure.
+type RunFailure struct {
+	// Attempt The last one; 0 where nothing ran.
+	Attempt  int  `json:"attempt"`
+	ExitCode *int `json:"exitCode"`
+
+	// Item Of a step that runs once per item; of a pipeline, the task.
+	Item *int `json:"item"`
+
+	// Lines The last 20 lines that it wrote, without empty ones.
+	Lines []string `json:"lines"`
+
+	// Node The step that failed first, or the process or rule of the pipeline that it launches.
+	Node string `json:"node"`
+
+	// Suggestions What may help, the most likely first; at most 3. Rules find it by the error code and the lines.
+	Suggestions []RunSuggestion `json:"suggestions"`
 }
 
 // RunFilesDeleted defines model for RunFilesDeleted.
@@ -3877,6 +3902,16 @@ type RunSizes struct {
 
 // RunStatus The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 type RunStatus string
+
+// RunSuggestion defines model for RunSuggestion.
+type RunSuggestion struct {
+	// Code `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come.
+	Code string `json:"code"`
+
+	// Edit A change of the definition; null where none is known.
+	Edit    *SuggestedEdit `json:"edit"`
+	Message string         `json:"message"`
+}
 
 // SavedFilter defines model for SavedFilter.
 type SavedFilter struct {
@@ -4326,6 +4361,18 @@ type StorageUse struct {
 
 // Succeeded Always true on success.
 type Succeeded = bool
+
+// SuggestedEdit defines model for SuggestedEdit.
+type SuggestedEdit struct {
+	// Field Of the step, such as `resources.ramGb`.
+	Field string `json:"field"`
+
+	// Node ID of the step.
+	Node string `json:"node"`
+
+	// Value What the field is to be.
+	Value interface{} `json:"value"`
+}
 
 // Sweep defines model for Sweep.
 type Sweep struct {
@@ -5714,6 +5761,12 @@ type StreamRunParams struct {
 	// LastEventID The id of the last frame seen; browsers send it by themselves.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DownloadRunTasksParams defines parameters for DownloadRunTasks.
+type DownloadRunTasksParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

@@ -142,6 +142,7 @@ var routeRows = map[string]rights{
 	"GET /api/runs/{id}/nodes/{nodeId}/shards":         everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/outputs":                       everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/outputs.zip":                   everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/tasks.csv":                     everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/crate":                         everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/stream":                        everybody(200).elsewhere(404),
 	"GET /api/files":                                   everybody(200),

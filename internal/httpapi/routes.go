@@ -113,6 +113,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.ListShards},
 		{Pattern: "GET /api/runs/{id}/outputs", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.ListOutputs},
 		{Pattern: "GET /api/runs/{id}/outputs.zip", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.DownloadOutputs},
+		{Pattern: "GET /api/runs/{id}/tasks.csv", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.DownloadTasks},
 		{Pattern: "GET /api/runs/{id}/crate", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.DownloadCrate},
 		{Pattern: "GET /api/runs/{id}/stream", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.StreamRun},
 

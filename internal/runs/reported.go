@@ -13,6 +13,8 @@ type ReportedTasks interface {
 	Shards(ctx context.Context, r Run, p ShardPage) (list []Shard, next string, err error)
 	// Processes are those of the pipeline that a step of a run launches, in order.
 	Processes(ctx context.Context, r Run) ([]Node, error)
+	// Trace gives each attempt of the tasks of a run, by task and number.
+	Trace(ctx context.Context, r Run, each func(TraceTask) error) error
 }
 
 // ProcessMark divides the ids of a step and of a process of the pipeline that it

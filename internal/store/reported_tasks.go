@@ -34,6 +34,14 @@ func (db *DB) ReportedTask(ctx context.Context, team ids.Team, id ids.Run, numbe
 	return t, attempts, db.asFault(err, "task")
 }
 
+// TracedTasks are the attempts of a run behind a place, without their texts.
+func (db *DB) TracedTasks(ctx context.Context, id ids.Run, after reported.TracePlace, limit int) ([]reported.Row, error) {
+	return all(ctx, db, func(r *sql.Rows, t *reported.Row) error { return scanReportedTask(r, t, &t.Node) }, reportedTask+`,
+		(SELECT n.name FROM reported_nodes n WHERE n.run_id = t.run_id AND n.node_id = t.node_id)
+		FROM reported_tasks t WHERE run_id = $1 AND (shard, attempt, id) > ($2, $3, $4) ORDER BY shard, attempt, id LIMIT $5 + 0`,
+		id, after.Shard, after.Attempt, after.ID, limit)
+}
+
 // ReportedShards are tasks of a step by how they stand, after one, in order.
 func (db *DB) ReportedShards(ctx context.Context, id ids.Run, node string, kinds []string, after, limit int) ([]reported.Listed, error) {
 	return all(ctx, db, func(r *sql.Rows, s *reported.Listed) error { return r.Scan(&s.Index, &s.Kind) }, `

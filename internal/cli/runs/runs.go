@@ -20,6 +20,7 @@ type Command struct {
 	Watch       runsWatch       `cmd:"" help:"Follow a run until it ends; the exit status shows how it ended."`
 	Logs        Logs            `cmd:"" help:"Print a run's log."`
 	Items       runsItems       `cmd:"" help:"List the items of a step that runs once per item, failed ones first."`
+	Tasks       runsTasks       `cmd:"" help:"List each attempt of each task, also those of a launched or reported pipeline."`
 	Events      runsEvents      `cmd:"" help:"List a run's events."`
 	Rename      runsRename      `cmd:"" help:"Give a run a name, a note or tags."`
 	Compare     runsCompare     `cmd:"" help:"Compare two runs."`

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/api"
@@ -122,17 +121,9 @@ func auditCSV(w io.Writer) func(audit.Entry) error {
 	_ = out.Write([]string{"seq", "at", "actor type", "actor id", "actor name", "action", "target", "via", "address", "request id", "hash", "target name"})
 	return func(e audit.Entry) error {
 		_ = out.Write([]string{
-			strconv.FormatInt(e.Seq, 10), e.At.Format(time.RFC3339Nano), e.Actor.Type, e.Actor.ID, inert(e.Actor.Name), e.Action, inert(e.Target), e.Via, e.Address, e.RequestID, e.Hash, inert(e.TargetName),
+			strconv.FormatInt(e.Seq, 10), e.At.Format(time.RFC3339Nano), e.Actor.Type, e.Actor.ID, kernel.Inert(e.Actor.Name), e.Action, kernel.Inert(e.Target), e.Via, e.Address, e.RequestID, e.Hash, kernel.Inert(e.TargetName),
 		})
 		out.Flush()
 		return out.Error()
 	}
-}
-
-// inert keeps a spreadsheet from taking somebody's name for a formula.
-func inert(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }

@@ -20,7 +20,7 @@ func (a *API) DownloadOutputs(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	return a.download(string(RunID(x))+".zip", archive.Archive{Outputs: list, Open: a.Runs.OpenOutput, At: a.Now()}.WriteZip), nil
+	return a.download(string(RunID(x))+".zip", zipMedia, archive.Archive{Outputs: list, Open: a.Runs.OpenOutput, At: a.Now()}.WriteZip), nil
 }
 
 // SendArchive gives one folder of a run's as an archive.
@@ -30,7 +30,7 @@ func (a *API) SendArchive(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	file := archive.Archive{Open: a.Runs.OpenOutput, At: a.Now()}
-	return a.download(o.Name+".zip", func(ctx context.Context, w io.Writer) error { return file.WriteFolder(ctx, w, o) }), nil
+	return a.download(o.Name+".zip", zipMedia, func(ctx context.Context, w io.Writer) error { return file.WriteFolder(ctx, w, o) }), nil
 }
 
 // DownloadCrate gives a run with its outputs as a Workflow Run RO-Crate.
@@ -39,21 +39,23 @@ func (a *API) DownloadCrate(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	return a.download(string(RunID(x))+".crate.zip", c.WriteZip), nil
+	return a.download(string(RunID(x))+".crate.zip", zipMedia, c.WriteZip), nil
 }
 
-// download streams an archive. Its length is not known before its end, and one that
+const zipMedia = "application/zip"
+
+// download streams a file. Its length is not known before its end, and one that
 // fails on the way is cut off.
-func (a *API) download(name string, write func(context.Context, io.Writer) error) kernel.Answer {
+func (a *API) download(name, media string, write func(context.Context, io.Writer) error) kernel.Answer {
 	return kernel.Answer{Stream: func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // as long as it takes
 		h := w.Header()
-		h.Set("Content-Type", "application/zip")
+		h.Set("Content-Type", media)
 		h.Set("Content-Disposition", attachment(name))
 		h.Set("Cache-Control", "no-store")
 		if err := write(r.Context(), w); err != nil {
 			if r.Context().Err() == nil {
-				a.Log.ErrorContext(r.Context(), "cannot write an archive of a run", slog.Any("error", err))
+				a.Log.ErrorContext(r.Context(), "cannot write a download of a run", slog.Any("error", err))
 			}
 			panic(http.ErrAbortHandler)
 		}

@@ -183,14 +183,10 @@ func plainValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// cells keeps a spreadsheet from taking a text for a formula. A number stays
-// one.
+// cells are a row that a spreadsheet takes no formula from.
 func cells(row []string) []string {
 	for i, cell := range row {
-		_, err := strconv.ParseFloat(cell, 64)
-		if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) && err != nil {
-			row[i] = "'" + cell
-		}
+		row[i] = kernel.Inert(cell)
 	}
 	return row
 }

@@ -18,6 +18,7 @@ type Listed struct {
 // TaskStore reads the tasks of reported runs.
 type TaskStore interface {
 	ProcessStore
+	TraceStore
 	// ReportedShards are tasks of a step that stand in one of some ways, after
 	// one, in order.
 	ReportedShards(ctx context.Context, id ids.Run, node string, kinds []string, after, limit int) ([]Listed, error)

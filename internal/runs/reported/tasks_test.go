@@ -2,6 +2,7 @@ package reported
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,13 @@ import (
 type listedTasks []string
 
 func (l listedTasks) LaunchedPicture(context.Context, ids.Run) (*Picture, error) { return nil, nil } //nolint:nilnil // it launches nothing
+
+func (l listedTasks) TracedTasks(_ context.Context, _ ids.Run, after TracePlace, limit int) (list []Row, err error) {
+	for i := after.Shard + 1; i < len(l) && len(list) < limit; i++ {
+		list = append(list, Row{Task: Task{ID: fmt.Sprint(i), Node: "a", Attempt: 1, State: State(l[i])}, Shard: i})
+	}
+	return list, nil
+}
 
 func (l listedTasks) ReportedShards(_ context.Context, _ ids.Run, _ string, kinds []string, after, limit int) (list []Listed, err error) {
 	for i, kind := range l {
@@ -76,5 +84,31 @@ func TestTasksArePagedWithFailuresFirst(t *testing.T) {
 	}
 	if _, _, err := tasks.Shards(t.Context(), runs.Run{}, runs.ShardPage{Node: "a", After: "nonsense", Limit: 1}); !fault.Is(err, fault.KindInvalid) {
 		t.Errorf("a cursor that is none: %v", err)
+	}
+}
+
+func TestATraceIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	many := make(listedTasks, 2*tracedAtOnce+1)
+	for i := range many {
+		many[i] = []string{"succeeded", "failed", "cached", "running", "queued", "cancelled"}[i%6]
+	}
+	for _, n := range []int{0, 1, tracedAtOnce, len(many)} {
+		next := 0
+		err := Tasks{many[:n]}.Trace(t.Context(), runs.Run{}, func(task runs.TraceTask) error {
+			if want := []runs.TraceStatus{runs.TraceCompleted, runs.TraceFailed, runs.TraceCached, runs.TraceRunning, runs.TraceSubmitted, runs.TraceAborted}[next%6]; task.Shard != next || task.Status != want {
+				t.Fatalf("%d: %+v, want %s", next, task, want)
+			}
+			next++
+			return nil
+		})
+		if err != nil || next != n {
+			t.Errorf("%d of %d, %v", next, n, err)
+		}
+	}
+	stop := errors.New("nobody reads any more")
+	read := 0
+	if err := (Tasks{many}).Trace(t.Context(), runs.Run{}, func(runs.TraceTask) error { read++; return stop }); !errors.Is(err, stop) || read != 1 {
+		t.Errorf("%v after %d", err, read)
 	}
 }

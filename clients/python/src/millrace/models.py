@@ -1707,6 +1707,24 @@ class Waiting(Model):
     fetching: Fetching | None = None
 
 
+class SuggestedEdit(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    node: str
+    """
+    ID of the step.
+    """
+    field: str
+    """
+    Of the step, such as `resources.ramGb`.
+    """
+    value: Any
+    """
+    What the field is to be.
+    """
+
+
 class KeptAttempt(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3996,6 +4014,21 @@ class RunRow(Model):
     """
 
 
+class RunSuggestion(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    code: str
+    """
+    `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come.
+    """
+    message: str
+    edit: SuggestedEdit | None
+    """
+    A change of the definition; null where none is known.
+    """
+
+
 class Recipe(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4857,29 +4890,31 @@ class ReportedEvent(Model):
     finish: ReportedFinish | None = None
 
 
-class Run(RunRow):
+class RunFailure(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    logs: str
+    node: str
     """
-    The newest 256 KB.
+    The step that failed first, or the process or rule of the pipeline that it launches.
     """
-    logs_truncated: Annotated[bool, Field(alias='logsTruncated')]
-    output_location: Annotated[str | None, Field(alias='outputLocation')]
-    cancel_requested: Annotated[bool, Field(alias='cancelRequested')]
-    parameters: Parameters
-    inputs: dict[str, str | list[str]]
-    addresses: list[TakenAddress] | None = None
+    item: int | None
     """
-    Those among the inputs.
+    Of a step that runs once per item; of a pipeline, the task.
     """
-    output_to: Annotated[OutputCopy | None, Field(alias='outputTo')] = None
+    attempt: int
     """
-    Where its outputs are copied, too; absent: nowhere.
+    The last one; 0 where nothing ran.
     """
-    definition: Definition
-    nodes: list[RunNode]
+    exit_code: Annotated[int | None, Field(alias='exitCode')]
+    lines: list[str]
+    """
+    The last 20 lines that it wrote, without empty ones.
+    """
+    suggestions: list[RunSuggestion]
+    """
+    What may help, the most likely first; at most 3. Rules find it by the error code and the lines.
+    """
 
 
 class ComparedNode(Model):
@@ -5011,18 +5046,6 @@ class SharedWorkflow(Model):
     revision: int
 
 
-class ExportedRun(Run):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    events: list[RunEvent]
-    reported: ReportedRun | None = None
-    tasks: list[ReportedTask] | None = None
-    """
-    Of a reported run: each attempt, with its script.
-    """
-
-
 class Failure(Model):
     """
     What every failing request answers, on bare routes too.
@@ -5058,6 +5081,35 @@ class ReportedEvents(Model):
         extra='allow',
     )
     events: Annotated[list[ReportedEvent], Field(max_length=1000, min_length=1)]
+
+
+class Run(RunRow):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    logs: str
+    """
+    The newest 256 KB.
+    """
+    logs_truncated: Annotated[bool, Field(alias='logsTruncated')]
+    output_location: Annotated[str | None, Field(alias='outputLocation')]
+    cancel_requested: Annotated[bool, Field(alias='cancelRequested')]
+    parameters: Parameters
+    inputs: dict[str, str | list[str]]
+    addresses: list[TakenAddress] | None = None
+    """
+    Those among the inputs.
+    """
+    output_to: Annotated[OutputCopy | None, Field(alias='outputTo')] = None
+    """
+    Where its outputs are copied, too; absent: nowhere.
+    """
+    definition: Definition
+    nodes: list[RunNode]
+    failure: RunFailure | None = None
+    """
+    Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step.
+    """
 
 
 class RunComparison(Model):
@@ -5141,6 +5193,18 @@ class Joined(Model):
     Only for an editor: a bearer token of this guest's own for starting runs.
     """
     run_sizes: Annotated[RunSizes | None, Field(alias='runSizes')] = None
+
+
+class ExportedRun(Run):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    events: list[RunEvent]
+    reported: ReportedRun | None = None
+    tasks: list[ReportedTask] | None = None
+    """
+    Of a reported run: each attempt, with its script.
+    """
 
 
 class Analysis(Model):

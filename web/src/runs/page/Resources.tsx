@@ -1,6 +1,8 @@
+import { Download } from "lucide-react";
 import { lazy, Suspense, useSyncExternalStore } from "react";
 import { useStore } from "zustand";
 import { active } from "../../page/status.tsx";
+import { buttonClass } from "../../ui/Button.tsx";
 import { bytes, count, duration } from "../../ui/format.ts";
 import { Skeleton } from "../../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../../ui/Table.tsx";
@@ -63,6 +65,10 @@ export function Resources({ store }: { store: RunStore }) {
           ))}
         </Table>
       )}
+      <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/tasks.csv`} download>
+        <Download className="size-4" aria-hidden />
+        Download tasks as CSV
+      </a>
     </div>
   );
 }
