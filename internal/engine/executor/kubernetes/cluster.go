@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,7 +45,7 @@ type Cluster struct {
 	pods      *rest.RESTClient
 	batch     *rest.RESTClient
 	codec     runtime.ParameterCodec
-	template  []byte
+	template  object
 	changed   chan struct{}
 
 	jobStore, podStore cache.Store
@@ -72,25 +71,21 @@ func New(ctx context.Context, c Config) (*Cluster, error) {
 	if k.template, err = c.template(); err != nil {
 		return nil, err
 	}
-	// Only what is used is registered: the whole of Kubernetes' types is large.
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
+	scheme := newScheme()
 	k.codec = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	if k.pods, err = clientFor(config, client, codecs, corev1.SchemeGroupVersion, "/api"); err != nil {
+	if k.pods, err = clientFor(config, client, codecs, core, "/api"); err != nil {
 		return nil, err
 	}
-	if k.batch, err = clientFor(config, client, codecs, batchv1.SchemeGroupVersion, "/apis"); err != nil {
+	if k.batch, err = clientFor(config, client, codecs, batch, "/apis"); err != nil {
 		return nil, err
 	}
-	k.jobStore = k.follow(ctx, k.batch, "jobs", &batchv1.Job{}, &batchv1.JobList{})
-	k.podStore = k.follow(ctx, k.pods, "pods", &corev1.Pod{}, &corev1.PodList{})
+	k.jobStore = k.follow(ctx, k.batch, "jobs", &job{}, &listOf[job]{})
+	k.podStore = k.follow(ctx, k.pods, "pods", &pod{}, &listOf[pod]{})
 	k.probe(ctx)
 	go panics.Restart(ctx, c.Log, k.probeAll)
 	return k, nil
@@ -147,13 +142,13 @@ func (k *Cluster) Changed() <-chan struct{} { return k.changed }
 
 // Start makes a job. One of the same name is the same one.
 func (k *Cluster) Start(ctx context.Context, j reconciler.Job) (string, error) {
-	job, err := k.jobFor(j)
+	made, err := k.jobFor(j)
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Body(job).Do(ctx).Error()
+	err = k.post(made).Do(ctx).Error()
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		err = nil
@@ -161,6 +156,11 @@ func (k *Cluster) Start(ctx context.Context, j reconciler.Job) (string, error) {
 		err = fault.Invalid("%s", err)
 	}
 	return j.Name, err
+}
+
+// post is the request that makes a job.
+func (k *Cluster) post(job []byte) *rest.Request {
+	return k.batch.Post().Namespace(k.namespace).Resource("jobs").SetHeader("Content-Type", "application/json").Body(job)
 }
 
 // Forget deletes a job that has ended.
@@ -187,15 +187,15 @@ func (k *Cluster) Jobs(context.Context) (reconciler.Listing, error) {
 			return reconciler.Listing{}, errNotListed
 		}
 	}
-	pods := map[string]*corev1.Pod{}
+	pods := map[string]*pod{}
 	for _, o := range k.podStore.List() {
-		if p, ok := o.(*corev1.Pod); ok {
+		if p, ok := o.(*pod); ok {
 			pods[p.Labels[attemptLabel]] = p
 		}
 	}
 	all := map[string]reconciler.JobStatus{}
 	for _, o := range k.jobStore.List() {
-		if j, ok := o.(*batchv1.Job); ok {
+		if j, ok := o.(*job); ok {
 			s := seen(j, pods[j.Name])
 			s.Number, s.Unsure = j.Name, j.Labels[installationLabel] != k.config.Installation
 			s.Silent = s.Ended && (s.Reason == executor.OutOfMemory || s.Reason == executor.TimedOut)
@@ -242,14 +242,14 @@ func (k *Cluster) probe(ctx context.Context) {
 		Ready: true, Images: true, System: k.config.Image, VCPU: k.config.VCPU, MemoryBytes: k.config.MemoryBytes,
 		NoEnvironments: NoEnvironments, NotEnforced: []string{"network"}, TaskPlaces: remote.Places(),
 	}
-	var jobs batchv1.JobList
+	var jobs listOf[job]
 	one := metav1.ListOptions{LabelSelector: k.ours(), Limit: 1}
 	passes := false // what is wrong, in all likelihood
 	if err := k.batch.Get().Namespace(k.namespace).Resource("jobs").VersionedParams(&one, k.codec).Do(ctx).Into(&jobs); err != nil {
 		passes = !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err)
 		caps.Ready, caps.Problem = false, "Kubernetes does not answer: "+err.Error()
 	}
-	var nodes corev1.NodeList
+	var nodes listOf[node]
 	some := metav1.ListOptions{LabelSelector: labels.Set(k.config.NodeSelector).String()}
 	err := k.pods.Get().Resource("nodes").VersionedParams(&some, k.codec).Do(ctx).Into(&nodes)
 	if err == nil {
@@ -272,16 +272,16 @@ func (k *Cluster) probe(ctx context.Context) {
 }
 
 // addNodes adds up what tasks can have, where that is not set.
-func (k *Cluster) addNodes(caps *executor.Capabilities, nodes []corev1.Node) {
+func (k *Cluster) addNodes(caps *executor.Capabilities, nodes []node) {
 	var cpu, memory int64
 	for _, n := range nodes {
 		if n.Spec.Unschedulable {
 			continue
 		}
-		cpu += n.Status.Allocatable.Cpu().MilliValue()
-		memory += n.Status.Allocatable.Memory().Value()
-		gpus := n.Status.Allocatable[k.gpu()]
-		caps.GPU += int(gpus.Value())
+		has := func(name string) *resource.Quantity { return new(n.Status.Allocatable[name]) }
+		cpu += has("cpu").MilliValue()
+		memory += has("memory").Value()
+		caps.GPU += int(has(k.gpu()).Value())
 	}
 	if caps.VCPU == 0 {
 		caps.VCPU = float64(cpu) / 1000
@@ -291,12 +291,7 @@ func (k *Cluster) addNodes(caps *executor.Capabilities, nodes []corev1.Node) {
 	}
 }
 
-func (k *Cluster) gpu() corev1.ResourceName {
-	if k.config.GPUResource != "" {
-		return corev1.ResourceName(k.config.GPUResource)
-	}
-	return defaultGPU
-}
+func (k *Cluster) gpu() string { return cmp.Or(k.config.GPUResource, defaultGPU) }
 
 // Try finds out whether the cluster would take a task, without starting one.
 func Try(ctx context.Context, c Config) error {
@@ -309,12 +304,11 @@ func Try(ctx context.Context, c Config) error {
 	if caps := k.Capabilities(ctx); !caps.Ready {
 		return errors.New(caps.Problem)
 	}
-	job, err := k.jobFor(reconciler.Job{Name: "millrace-doctor", ID: "doctor", VCPU: 1, MemoryBytes: 256 << 20})
+	made, err := k.jobFor(reconciler.Job{Name: "millrace-doctor", ID: "doctor", VCPU: 1, MemoryBytes: 256 << 20})
 	if err != nil {
 		return err
 	}
-	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Param("dryRun", "All").Body(job).Do(ctx).Error()
-	if err != nil {
+	if err := k.post(made).Param("dryRun", "All").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("the cluster would take no job: %w", err)
 	}
 	return nil

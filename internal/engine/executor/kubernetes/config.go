@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -88,34 +87,40 @@ func (c Config) Check() error {
 
 var toleration = regexp.MustCompile(`^([A-Za-z0-9./_-]+)(?:=([A-Za-z0-9._-]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
 
-func (c Config) tolerations() (list []corev1.Toleration, err error) {
+func (c Config) tolerations() (list []any, err error) {
 	for _, text := range c.Tolerations {
 		m := toleration.FindStringSubmatch(text)
 		if m == nil {
 			return nil, fmt.Errorf("--kubernetes-tolerations: %q is not key=value:Effect, key:Effect or key", text)
 		}
-		t := corev1.Toleration{Key: m[1], Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(m[3])}
+		t := object{"key": m[1], "operator": "Exists"}
 		if strings.Contains(text, "=") {
-			t.Operator, t.Value = corev1.TolerationOpEqual, m[2]
+			t["operator"], t["value"] = "Equal", m[2]
+		}
+		if m[3] != "" {
+			t["effect"] = m[3]
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// template is the patch for pods, as JSON, or nil.
-func (c Config) template() ([]byte, error) {
+// template is the patch for pods, or nil.
+func (c Config) template() (patch object, err error) {
 	if c.PodTemplate == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(c.PodTemplate)
 	if err == nil {
-		text, err = yaml.YAMLToJSONStrict(text)
+		err = yaml.UnmarshalStrict(text, &patch)
+	}
+	if err == nil {
+		_, err = merge(object{}, patch)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--kubernetes-pod-template: %w", err)
 	}
-	return text, nil
+	return patch, nil
 }
 
 // connection is how to reach the cluster, and the namespace.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,12 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
@@ -40,73 +35,81 @@ const (
 	copyMemory = 64 << 20
 )
 
-// jobFor is an attempt as a Job. Nothing in it is secret for longer than until the
-// shim has begun.
-func (k *Cluster) jobFor(j reconciler.Job) (*batchv1.Job, error) {
+// jobFor is an attempt as a Job, in JSON. Nothing in it is secret for longer than until
+// the shim has begun.
+func (k *Cluster) jobFor(j reconciler.Job) ([]byte, error) {
 	ours := map[string]string{managedBy: "millrace", installationLabel: k.config.Installation}
 	about := map[string]string{
 		"millrace.dev/run": string(j.Key.Run), "millrace.dev/node": j.Key.Node, "millrace.dev/shard": strconv.Itoa(j.Key.Shard), "millrace.dev/number": strconv.Itoa(j.Key.Attempt),
 	}
-	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: about}, Spec: k.podSpec(j)}
-	if err := k.patch(&pod); err != nil {
-		return nil, err
+	pod, err := k.patch(object{"metadata": object{"annotations": about}, "spec": k.podSpec(j)})
+	if err == nil { // by these the pod is found, whatever a template says
+		pod, err = merge(pod, object{"metadata": object{"labels": object{managedBy: "millrace", installationLabel: k.config.Installation, attemptLabel: j.Name}}})
 	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
+	if err != nil {
+		return nil, fmt.Errorf("--kubernetes-pod-template: %w", err)
 	}
-	maps.Copy(pod.Labels, ours)
-	pod.Labels[attemptLabel] = j.Name
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: j.Name, Namespace: k.namespace, Labels: ours, Annotations: about},
-		Spec: batchv1.JobSpec{
-			Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)), PodReplacementPolicy: new(batchv1.Failed),
-			TTLSecondsAfterFinished: new(int32(kept.Seconds())), Template: pod,
+	return json.Marshal(object{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": object{"name": j.Name, "namespace": k.namespace, "labels": ours, "annotations": about},
+		"spec": object{
+			"parallelism": 1, "completions": 1, "backoffLimit": 0, "podReplacementPolicy": "Failed",
+			"ttlSecondsAfterFinished": int(kept.Seconds()), "template": pod,
 		},
-	}, nil
+	})
 }
 
 // patch applies the operator's own template.
-func (k *Cluster) patch(pod *corev1.PodTemplateSpec) error {
-	if k.template == nil {
-		return nil
-	}
+func (k *Cluster) patch(pod object) (object, error) {
 	text, err := json.Marshal(pod)
-	if err == nil {
-		text, err = strategicpatch.StrategicMergePatch(text, k.template, corev1.PodTemplateSpec{})
-	}
 	if err != nil {
-		return fmt.Errorf("--kubernetes-pod-template: %w", err)
+		return nil, err
 	}
-	*pod = corev1.PodTemplateSpec{}
-	err = json.Unmarshal(text, pod)
-	slices.SortStableFunc(pod.Spec.Containers, shimFirst)
-	return err
+	var plain object // of nothing but objects, lists and values
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return nil, err
+	}
+	if plain, err = merge(plain, k.template); err != nil {
+		return nil, err
+	}
+	if spec, ok := plain["spec"].(object); ok {
+		containers, _ := spec["containers"].([]any)
+		slices.SortStableFunc(containers, shimFirst)
+	}
+	return plain, nil
 }
 
-func (k *Cluster) podSpec(j reconciler.Job) corev1.PodSpec {
+func (k *Cluster) podSpec(j reconciler.Job) object {
 	tolerations, _ := k.config.tolerations() // which were checked
-	spec := corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
-		ServiceAccountName: k.config.ServiceAccount, PriorityClassName: k.config.PriorityClass, NodeSelector: k.config.NodeSelector, Tolerations: tolerations,
-		TerminationGracePeriodSeconds: new(int64(math.Ceil((j.Grace + delivery).Seconds()))),
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	spec := object{
+		"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
+		"terminationGracePeriodSeconds": int64(math.Ceil((j.Grace + delivery).Seconds())),
+		"securityContext": object{
+			"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "seccompProfile": object{"type": "RuntimeDefault"},
 		},
-		Volumes: []corev1.Volume{
-			{Name: "task", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "millrace", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		},
-		Containers: []corev1.Container{k.shim(), k.container(j)},
+		"volumes":    []object{{"name": "task", "emptyDir": object{}}, {"name": "millrace", "emptyDir": object{}}},
+		"containers": []object{k.shim(), k.container(j)},
 	}
-	if k.config.RuntimeClass != "" {
-		spec.RuntimeClassName = &k.config.RuntimeClass
+	for name, value := range map[string]string{"serviceAccountName": k.config.ServiceAccount, "priorityClassName": k.config.PriorityClass, "runtimeClassName": k.config.RuntimeClass} {
+		if value != "" {
+			spec[name] = value
+		}
+	}
+	if len(k.config.NodeSelector) > 0 {
+		spec["nodeSelector"] = k.config.NodeSelector
+	}
+	if len(tolerations) > 0 {
+		spec["tolerations"] = tolerations
 	}
 	if j.Timeout > 0 {
-		spec.ActiveDeadlineSeconds = new(int64((j.Timeout + transfers).Seconds()))
+		spec["activeDeadlineSeconds"] = int64((j.Timeout + transfers).Seconds())
 	}
-	for _, name := range k.config.PullSecrets {
-		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	if len(k.config.PullSecrets) > 0 {
+		var secrets []object
+		for _, name := range k.config.PullSecrets {
+			secrets = append(secrets, object{"name": name})
+		}
+		spec["imagePullSecrets"] = secrets
 	}
 	return spec
 }
@@ -120,25 +123,29 @@ const (
 // shim brings the program beside the command. It is no init container, whose end the
 // kubelet notices up to a second later: containers are started one after the other,
 // and the next one when what the one before does at its start is done.
-func (k *Cluster) shim() corev1.Container {
+func (k *Cluster) shim() object {
 	program := func(args []string) []string { return append([]string{"/millrace-attempt"}, args...) }
-	memory := *resource.NewQuantity(copyMemory, resource.BinarySI)
-	return corev1.Container{
-		Name: shimContainer, Image: k.config.ShimImage, Command: program(shimremote.AttendArguments(shimFile)),
-		Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: program(shimremote.CopyArguments(shimFile))}}},
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(copyCPU, resource.DecimalSI), corev1.ResourceMemory: memory},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: memory},
+	return object{
+		"name": shimContainer, "image": k.config.ShimImage, "command": program(shimremote.AttendArguments(shimFile)),
+		"lifecycle": object{"postStart": object{"exec": object{"command": program(shimremote.CopyArguments(shimFile))}}},
+		"resources": object{
+			"requests": object{"cpu": thousandths(copyCPU), "memory": quantity(copyMemory)},
+			"limits":   object{"memory": quantity(copyMemory)},
 		},
-		SecurityContext: hardened(), VolumeMounts: []corev1.VolumeMount{{Name: "millrace", MountPath: "/millrace"}},
+		"securityContext": hardened(), "volumeMounts": []object{{"name": "millrace", "mountPath": "/millrace"}},
 	}
 }
 
+// quantity is a number as Kubernetes writes one.
+func quantity(n int64) string { return strconv.FormatInt(n, 10) }
+
+func thousandths(n int64) string { return quantity(n) + "m" }
+
 // shimFirst is the order in which containers are started, whatever a template has made
 // of it.
-func shimFirst(a, b corev1.Container) int {
-	rank := func(c corev1.Container) int {
-		if c.Name == shimContainer {
+func shimFirst(a, b any) int {
+	rank := func(container any) int {
+		if c, _ := container.(object); c["name"] == shimContainer {
 			return 0
 		}
 		return 1
@@ -146,47 +153,42 @@ func shimFirst(a, b corev1.Container) int {
 	return rank(a) - rank(b)
 }
 
-func (k *Cluster) container(j reconciler.Job) corev1.Container {
-	image := j.Image
-	if image == "" {
-		image = k.config.Image
-	}
-	return corev1.Container{
-		Name: taskContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: append([]string{shimFile}, shimremote.Arguments()...), WorkingDir: remote.Top,
-		Env: []corev1.EnvVar{
-			{Name: shimremote.URLVariable, Value: k.config.URL},
-			{Name: shimremote.CAVariable, Value: k.config.CA},
-			{Name: shimremote.IDVariable, Value: j.ID},
-			{Name: shimremote.FenceVariable, Value: j.Fence},
-			{Name: shimremote.TicketVariable, Value: j.Ticket},
-			{Name: shimremote.NodeVariable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+func (k *Cluster) container(j reconciler.Job) object {
+	return object{
+		"name": taskContainer, "image": cmp.Or(j.Image, k.config.Image), "imagePullPolicy": "IfNotPresent",
+		"command": append([]string{shimFile}, shimremote.Arguments()...), "workingDir": remote.Top,
+		"env": []object{
+			{"name": shimremote.URLVariable, "value": k.config.URL},
+			{"name": shimremote.CAVariable, "value": k.config.CA},
+			{"name": shimremote.IDVariable, "value": j.ID},
+			{"name": shimremote.FenceVariable, "value": j.Fence},
+			{"name": shimremote.TicketVariable, "value": j.Ticket},
+			{"name": shimremote.NodeVariable, "valueFrom": object{"fieldRef": object{"fieldPath": "spec.nodeName"}}},
 		},
-		Resources: k.resources(j), SecurityContext: hardened(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: "task", MountPath: remote.Top}, {Name: "task", MountPath: "/tmp", SubPath: "tmp"}, {Name: "millrace", MountPath: "/millrace", ReadOnly: true},
+		"resources": k.resources(j), "securityContext": hardened(), "terminationMessagePolicy": "FallbackToLogsOnError",
+		"volumeMounts": []object{
+			{"name": "task", "mountPath": remote.Top}, {"name": "task", "mountPath": "/tmp", "subPath": "tmp"}, {"name": "millrace", "mountPath": "/millrace", "readOnly": true},
 		},
 	}
 }
 
-func hardened() *corev1.SecurityContext {
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}
+func hardened() object {
+	return object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}
 }
 
 // resources are what a task asked for: as much is set aside as it may use.
-func (k *Cluster) resources(j reconciler.Job) corev1.ResourceRequirements {
-	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(math.Ceil(j.VCPU*1000)), resource.DecimalSI)}
+func (k *Cluster) resources(j reconciler.Job) object {
+	requests := object{"cpu": thousandths(int64(math.Ceil(j.VCPU * 1000)))}
 	if j.MemoryBytes > 0 {
-		list[corev1.ResourceMemory] = *resource.NewQuantity(j.MemoryBytes+shimMemory, resource.BinarySI)
+		requests["memory"] = quantity(j.MemoryBytes + shimMemory)
 	}
 	if j.GPU > 0 {
-		list[k.gpu()] = *resource.NewQuantity(int64(j.GPU), resource.DecimalSI)
+		requests[k.gpu()] = quantity(int64(j.GPU))
 	}
-	limits := maps.Clone(list)
+	limits := maps.Clone(requests)
 	if j.DiskBytes > 0 { // most tasks write far less than they may
-		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(j.InputBytes+diskRoom, resource.BinarySI)
-		limits[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(j.InputBytes+j.DiskBytes+diskRoom, resource.BinarySI)
+		requests["ephemeral-storage"] = quantity(j.InputBytes + diskRoom)
+		limits["ephemeral-storage"] = quantity(j.InputBytes + j.DiskBytes + diskRoom)
 	}
-	return corev1.ResourceRequirements{Requests: list, Limits: limits}
+	return object{"requests": requests, "limits": limits}
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -16,6 +17,31 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 )
+
+// read is what we see of an object of Kubernetes' own type.
+func read[Ours any](t *testing.T, theirs any) *Ours {
+	t.Helper()
+	text, err := json.Marshal(theirs)
+	var ours Ours
+	if err == nil {
+		err = json.Unmarshal(text, &ours)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ours
+}
+
+// strict is a job that we write, as Kubernetes' own type, which must know every field.
+func strict(t *testing.T, text []byte) (job batchv1.Job) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&job); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return job
+}
 
 func TestWhatAPodSaysIsUnderstood(t *testing.T) {
 	t.Parallel()
@@ -52,7 +78,7 @@ func TestWhatAPodSaysIsUnderstood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := seen(&batchv1.Job{}, &corev1.Pod{Status: tt.status})
+			got := seen(&job{}, read[pod](t, &corev1.Pod{Status: tt.status}))
 			got.Detail = ""
 			if got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
@@ -66,18 +92,18 @@ func TestAPodThatIsGivenUpWithItsNodeHasEnded(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Now()}}, Status: corev1.PodStatus{
 		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager"}},
 	}}
-	if got := seen(&batchv1.Job{}, p); !got.Ended || got.Reason != executor.NodeLost {
+	if got := seen(&job{}, read[pod](t, p)); !got.Ended || got.Reason != executor.NodeLost {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestAJobWithoutAPod(t *testing.T) {
 	t.Parallel()
-	if got := seen(&batchv1.Job{}, nil); !got.Waits || got.Reason != executor.Queued {
+	if got := seen(&job{}, nil); !got.Waits || got.Reason != executor.Queued {
 		t.Errorf("%+v", got)
 	}
 	failed := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}}}
-	if got := seen(failed, nil); !got.Ended || got.Reason != executor.Lost {
+	if got := seen(read[job](t, failed), nil); !got.Ended || got.Reason != executor.Lost {
 		t.Errorf("%+v", got)
 	}
 }
@@ -102,10 +128,11 @@ func TestAPodGetsWhatItsTaskAskedForAndWhatTheOperatorSaid(t *testing.T) {
 	if k.template, err = c.template(); err != nil {
 		t.Fatal(err)
 	}
-	job, err := k.jobFor(reconciler.Job{Name: "millrace-1", ID: "run_1.a.0.1", Fence: "f", Ticket: "t", Image: "tool@sha256:1", VCPU: 1.5, MemoryBytes: 1 << 30, GPU: 2, DiskBytes: 10 << 30, Timeout: time.Hour})
+	made, err := k.jobFor(reconciler.Job{Name: "millrace-1", ID: "run_1.a.0.1", Fence: "f", Ticket: "t", Image: "tool@sha256:1", VCPU: 1.5, MemoryBytes: 1 << 30, GPU: 2, DiskBytes: 10 << 30, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
+	job := strict(t, made)
 	pod := job.Spec.Template
 	shim, task := pod.Spec.Containers[0], pod.Spec.Containers[slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "task" })]
 	for what, holds := range map[string]bool{

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
@@ -15,7 +12,7 @@ import (
 
 // seen is what Kubernetes says of a job. The pod is asked: what a Job says comes
 // later, and is less.
-func seen(j *batchv1.Job, p *corev1.Pod) reconciler.JobStatus {
+func seen(j *job, p *pod) reconciler.JobStatus {
 	if p == nil {
 		s := withoutPod(j)
 		s.Evicted = s.Ended
@@ -24,14 +21,14 @@ func seen(j *batchv1.Job, p *corev1.Pod) reconciler.JobStatus {
 	_, evicted := disrupted(p)
 	s := reconciler.JobStatus{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil, Evicted: evicted || p.DeletionTimestamp != nil}
 	switch p.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed:
+	case "Succeeded", "Failed":
 		s.Ended = true
 		s.Reason, s.Detail = whyEnded(p)
 		s.Evicted = s.Evicted || s.Reason == executor.Preempted || s.Reason == executor.NodeLost
-	case corev1.PodPending, "":
+	case "Pending", "":
 		s.Waits = true
 		s.Reason, s.Detail = whyWaiting(p)
-	case corev1.PodUnknown:
+	case "Unknown":
 		s.Detail = "Kubernetes does not reach the node " + p.Spec.NodeName
 	}
 	if reason, ok := disrupted(p); ok && p.DeletionTimestamp != nil && reason == executor.NodeLost && !s.Ended {
@@ -40,11 +37,11 @@ func seen(j *batchv1.Job, p *corev1.Pod) reconciler.JobStatus {
 	return s
 }
 
-func withoutPod(j *batchv1.Job) reconciler.JobStatus {
+func withoutPod(j *job) reconciler.JobStatus {
 	for _, c := range j.Status.Conditions {
-		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) && c.Status == corev1.ConditionTrue {
+		if (c.Type == "Failed" || c.Type == "Complete") && c.Status == "True" {
 			s := reconciler.JobStatus{Ended: true, Reason: executor.Lost, Detail: c.Message}
-			if c.Reason == batchv1.JobReasonDeadlineExceeded {
+			if c.Reason == "DeadlineExceeded" {
 				s.Reason = executor.TimedOut
 			}
 			return s
@@ -60,9 +57,9 @@ var (
 	startReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
 
-func whyWaiting(p *corev1.Pod) (executor.Reason, string) {
+func whyWaiting(p *pod) (executor.Reason, string) {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+		if c.Type == "PodScheduled" && c.Status == "False" {
 			return executor.Unschedulable, "waits for a node: " + c.Message
 		}
 	}
@@ -79,7 +76,7 @@ func whyWaiting(p *corev1.Pod) (executor.Reason, string) {
 	return executor.Starting, ""
 }
 
-func whyEnded(p *corev1.Pod) (executor.Reason, string) {
+func whyEnded(p *pod) (executor.Reason, string) {
 	detail := strings.TrimSpace(p.Status.Reason + " " + p.Status.Message)
 	switch p.Status.Reason {
 	case "DeadlineExceeded":
@@ -115,9 +112,9 @@ func whyEnded(p *corev1.Pod) (executor.Reason, string) {
 }
 
 // disrupted is why Kubernetes itself ended a pod.
-func disrupted(p *corev1.Pod) (executor.Reason, bool) {
+func disrupted(p *pod) (executor.Reason, bool) {
 	for _, c := range p.Status.Conditions {
-		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
+		if c.Type != "DisruptionTarget" || c.Status != "True" {
 			continue
 		}
 		if c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC" {
