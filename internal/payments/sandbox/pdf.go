@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/go-pdf/fpdf"
 	"github.com/go-fonts/dejavu/dejavusans"
-	"github.com/go-fonts/dejavu/dejavusansbold"
 
 	"github.com/millrace/millrace/internal/billing"
 )
@@ -21,6 +20,14 @@ const (
 	creditW = 34.0
 	amountW = 40.0
 	textW   = width - creditW - amountW
+
+	ruleWidth = 0.2
+)
+
+// How a PDF draws letters.
+const (
+	fill          = 0
+	fillAndStroke = 2
 )
 
 // The colours of the pages' light face.
@@ -62,9 +69,9 @@ type sheet struct{ pdf *fpdf.Fpdf }
 
 func newSheet(view billing.InvoiceView) sheet {
 	pdf := fpdf.New("P", "mm", "A4", "")
-	// A font of our own: the ones every reader has know Latin letters only.
+	// A font of our own: the ones every reader has know Latin letters only. It has one
+	// weight, since a second one would be another large file in the program.
 	pdf.AddUTF8FontFromBytes(family, "", dejavusans.TTF)
-	pdf.AddUTF8FontFromBytes(family, "B", dejavusansbold.TTF)
 	pdf.SetTitle("Invoice "+view.Number, true)
 	pdf.SetAuthor("Millrace", true)
 	pdf.SetCreator("Millrace sandbox", true)
@@ -81,17 +88,17 @@ func newSheet(view billing.InvoiceView) sheet {
 }
 
 func (s sheet) mark(text string) {
-	s.font("B", 11, warn)
+	s.bold(11, warn)
 	s.pdf.SetFillColor(warnGround.r, warnGround.g, warnGround.b)
 	s.pdf.CellFormat(width, 12, text, "", 1, "C", true, 0, "")
 	s.pdf.Ln(10)
 }
 
 func (s sheet) heading(view billing.InvoiceView) {
-	s.font("B", 12, ink)
+	s.bold(12, ink)
 	s.pdf.CellFormat(width, 6, "Millrace", "", 1, "L", false, 0, "")
 	s.pdf.Ln(6)
-	s.font("B", 22, ink)
+	s.bold(22, ink)
 	s.pdf.MultiCell(width, 10, "Invoice "+view.Number, "", "L", false)
 	s.pdf.Ln(8)
 }
@@ -110,30 +117,30 @@ func (s sheet) parties(view billing.InvoiceView) {
 
 func (s sheet) fact(name, text string) {
 	const nameW = 34
-	s.font("", 10, quiet)
+	s.font(10, quiet)
 	s.pdf.CellFormat(nameW, 6.5, name, "", 0, "L", false, 0, "")
-	s.font("", 10, ink)
+	s.font(10, ink)
 	s.pdf.MultiCell(width-nameW, 6.5, text, "", "L", false)
 }
 
 func (s sheet) items(view billing.InvoiceView) {
-	s.font("", 9, quiet)
+	s.font(9, quiet)
 	s.row("Description", "Credits", "Amount")
 	s.rule()
-	s.font("", 10, ink)
+	s.font(10, ink)
 	s.row(view.Description, count(view.Credits), money(view.Amount, view.Currency))
 	s.rule()
 }
 
 func (s sheet) total(view billing.InvoiceView) {
 	if view.Refunded > 0 {
-		s.font("", 10, quiet)
+		s.font(10, quiet)
 		s.row("", "Refunded", money(-view.Refunded, view.Currency))
 	}
-	s.font("B", 12, ink)
+	s.bold(12, ink)
 	s.row("", "Total", money(net(view), view.Currency))
 	s.pdf.Ln(14)
-	s.font("", 9, quiet)
+	s.font(9, quiet)
 	s.pdf.MultiCell(width, 5, "This invoice was made by a sandbox for trying things out. It asks for no payment, proves none, and is not a tax document.", "", "L", false)
 }
 
@@ -150,14 +157,25 @@ func (s sheet) row(text, credits, amount string) {
 
 func (s sheet) rule() {
 	s.pdf.SetDrawColor(line.r, line.g, line.b)
+	s.pdf.SetLineWidth(ruleWidth)
 	y := s.pdf.GetY() + 1
 	s.pdf.Line(margin, y, margin+width, y)
 	s.pdf.SetY(y + 1)
 }
 
-func (s sheet) font(style string, points float64, c colour) {
-	s.pdf.SetFont(family, style, points)
+func (s sheet) font(points float64, c colour) {
+	s.pdf.SetFont(family, "", points)
 	s.pdf.SetTextColor(c.r, c.g, c.b)
+	s.pdf.SetTextRenderingMode(fill)
+}
+
+// bold is font with a line around each letter.
+func (s sheet) bold(points float64, c colour) {
+	const millimetres = 25.4 / 72
+	s.font(points, c)
+	s.pdf.SetDrawColor(c.r, c.g, c.b)
+	s.pdf.SetLineWidth(points / 30 * millimetres)
+	s.pdf.SetTextRenderingMode(fillAndStroke)
 }
 
 // drawable puts a mark where the PDF library would give up: at characters
