@@ -1,6 +1,5 @@
-// Builds the app into dist/ and puts a compressed copy beside each file that
-// gains by it. What a binary serves was compressed once, here, at the highest
-// level.
+// Builds the app into dist/ and compresses each file that gains by it, once and at the
+// highest level. Only the compressed copies stay: they are what a binary embeds.
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -17,11 +16,9 @@ for (const entry of await readdir(dist, { recursive: true, withFileTypes: true }
   const file = join(entry.parentPath, entry.name);
   if (!entry.isFile() || !/\.(js|css|html|svg)$/.test(file)) continue;
   const plain = await readFile(file);
-  const copies = {
-    ".br": brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }),
-    ".gz": gzipSync(plain, { level: 9 }),
-  };
-  for (const [ending, bytes] of Object.entries(copies)) {
-    if (bytes.length < plain.length * 0.95) await writeFile(file + ending, bytes);
-  }
+  const packed = gzipSync(plain, { level: 9 });
+  if (packed.length > plain.length * 0.95) continue;
+  await writeFile(`${file}.gz`, packed);
+  await writeFile(`${file}.br`, brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+  await rm(file);
 }

@@ -1,8 +1,11 @@
 package system
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -40,15 +43,17 @@ func (a *API) AppRoutes() []kernel.Route {
 
 // Home is the app, whichever of its pages was asked for.
 func (a *API) Home(x *kernel.Exchange) (kernel.Answer, error) {
-	html, err := fs.ReadFile(a.App.Files, "index.html")
-	if err != nil { // it was not built
+	body, encoding, err := a.App.read("index.html", x.Request.Header.Get("Accept-Encoding"))
+	if errors.Is(err, fs.ErrNotExist) { // it was not built
 		return x.HTML(a.App.Unbuilt)
+	} else if err != nil {
+		return kernel.Answer{}, err
 	}
-	ans, err := x.HTML(html)
+	ans, err := x.HTML(body)
 	if err != nil || ans.Status == http.StatusTemporaryRedirect {
 		return ans, err
 	}
-	return a.packed(x, ans.With("Content-Security-Policy", a.App.policy()), "index.html"), nil
+	return unlessKnown(x, ans.With("Content-Security-Policy", a.App.policy()), encoding), nil
 }
 
 // policy lets the app do what it needs and nothing else: no script but ours,
@@ -64,7 +69,7 @@ func (app App) policy() string {
 // changes, so that a browser need not ask twice.
 func (a *API) asset(x *kernel.Exchange) (kernel.Answer, error) {
 	name := strings.TrimPrefix(x.Request.URL.Path, "/")
-	body, err := fs.ReadFile(a.App.Files, name)
+	body, encoding, err := a.App.read(name, x.Request.Header.Get("Accept-Encoding"))
 	if err != nil {
 		return kernel.NotFound(x)
 	}
@@ -74,24 +79,41 @@ func (a *API) asset(x *kernel.Exchange) (kernel.Answer, error) {
 	} else {
 		ans = ans.With("Cache-Control", "no-cache")
 	}
-	return a.packed(x, ans, name), nil
+	return unlessKnown(x, ans, encoding), nil
 }
 
-// packed swaps a file's bytes for the copy that was compressed when it was
-// built, if the browser takes it, and for nothing if the browser has it.
-func (a *API) packed(x *kernel.Exchange, ans kernel.Answer, name string) kernel.Answer {
-	encoding, ending := "", ""
+// read is a file in the first encoding that is accepted. The build compresses what
+// becomes smaller, and keeps only the copies: whoever accepts neither gets one that
+// is unpacked.
+func (app App) read(name, accept string) (body []byte, encoding string, err error) {
 	for _, each := range []struct{ encoding, ending string }{{"br", ".br"}, {"gzip", ".gz"}} {
-		if !accepts(x.Request.Header.Get("Accept-Encoding"), each.encoding) {
+		if !accepts(accept, each.encoding) {
 			continue
 		}
-		if smaller, err := fs.ReadFile(a.App.Files, name+each.ending); err == nil {
-			ans.Raw, encoding, ending = smaller, each.encoding, each.ending
-			break
+		if body, err = fs.ReadFile(app.Files, name+each.ending); err == nil {
+			return body, each.encoding, nil
 		}
 	}
+	if body, err = fs.ReadFile(app.Files, name); !errors.Is(err, fs.ErrNotExist) {
+		return body, "", err
+	}
+	packed, err := app.Files.Open(name + ".gz")
+	if err != nil {
+		return nil, "", err
+	}
+	defer packed.Close()
+	plain, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, "", err
+	}
+	body, err = io.ReadAll(plain)
+	return body, "", err
+}
+
+// unlessKnown is the answer, or one without content if the browser has it.
+func unlessKnown(x *kernel.Exchange, ans kernel.Answer, encoding string) kernel.Answer {
 	sum := sha256.Sum256(ans.Raw)
-	tag := `"` + hex.EncodeToString(sum[:8]) + ending + `"`
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	ans = ans.With("ETag", tag).With("Vary", "Origin, Accept-Encoding")
 	if encoding != "" {
 		ans = ans.With("Content-Encoding", encoding)
