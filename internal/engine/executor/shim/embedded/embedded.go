@@ -1,9 +1,6 @@
-// Package embedded contains the small shim that the build put beside it, if it
-// did: CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o
-// internal/engine/executor/shim/embedded/bin/millrace-shim
-// ./internal/engine/executor/shim/cmd/millrace-shim. Without it the running
-// program serves as its own shim, which is slower to start and otherwise the
-// same.
+// Package embedded contains the small shim that `make shim` put beside it,
+// compressed. Without it the running program serves as its own shim, which is slower
+// to start and otherwise the same.
 package embedded
 
 import (
@@ -11,42 +8,66 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed all:bin
-var bin embed.FS
+//go:embed all:packed
+var packed embed.FS
 
-const name = "bin/millrace-shim"
+const name = "packed/millrace-shim.zst"
 
-// place is where the shim belongs, and its size. What is read of the binary
-// stays in memory, so this is the first page only: the build id is there, a
-// digest of the whole program.
-func place(dir string) (path string, size int64, err error) {
-	f, err := bin.Open(name)
+// program is the compressed shim.
+type program interface {
+	fs.File
+	io.ReaderAt
+}
+
+func open() (program, error) {
+	f, err := packed.Open(name)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	return f.(program), nil // as the documentation of embed.FS promises
+}
+
+// place is where the shim belongs, and its size. What is read of the binary stays in
+// memory, so this is the first page and the last one: the build id of the shim is in
+// the one, and a checksum of all of it in the other.
+func place(p program, dir string) (path string, size int64, err error) {
+	info, err := p.Stat()
 	if err != nil {
 		return "", 0, err
 	}
 	page := make([]byte, min(info.Size(), 4096))
-	if _, err := io.ReadFull(f, page); err != nil {
-		return "", 0, err
+	digest := sha256.New()
+	for _, at := range []int64{info.Size() - int64(len(page)), 0} {
+		if _, err := p.ReadAt(page, at); err != nil && !errors.Is(err, io.EOF) {
+			return "", 0, err
+		}
+		digest.Write(page)
 	}
-	sum := sha256.Sum256(page)
-	return filepath.Join(dir, ".shim-"+hex.EncodeToString(sum[:8])), info.Size(), nil
+	var h zstd.Header
+	if err := h.Decode(page); err != nil {
+		return "", 0, fmt.Errorf("the embedded shim: %w", err)
+	}
+	return filepath.Join(dir, ".shim-"+hex.EncodeToString(digest.Sum(nil)[:8])), int64(h.FrameContentSize), nil
 }
 
 // Unpack writes the shim into dir, under a name that says which one it is, and
 // returns its path. Without a shim the error is fs.ErrNotExist.
 func Unpack(dir string) (string, error) {
-	path, size, err := place(dir)
+	p, err := open()
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	path, size, err := place(p, dir)
 	if err != nil {
 		return "", err
 	}
@@ -57,18 +78,31 @@ func Unpack(dir string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	program, err := bin.ReadFile(name)
+	// A program that runs cannot be written to, and several servers may share the
+	// folder, so each puts a whole one there.
+	temporary, err := os.CreateTemp(dir, ".shim-new-")
 	if err != nil {
 		return "", err
 	}
-	// A program that runs cannot be written to, so it is put there whole.
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, program, 0o700); err != nil {
-		return "", err
+	err = errors.Join(unpack(p, temporary), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return path, nil
+}
+
+func unpack(p program, to *os.File) error {
+	r, err := zstd.NewReader(p, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := io.Copy(to, r); err != nil {
+		return err
 	}
 	// Tasks start it too, as users of their own.
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return "", err
-	}
-	return path, os.Rename(temporary, path)
+	return to.Chmod(0o755)
 }
