@@ -37,7 +37,16 @@ func Migrate(ctx context.Context, url string) (applied []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	p, err := migrations(pool, dialectFor(url))
+	d := dialectFor(url)
+	if d.name == sqliteDialect.name {
+		// The first start would wait for the disk once for each migration. This waits
+		// once, when the pool is closed. Power that fails before takes migrations
+		// back in the order in which they came, and the next start applies them again.
+		if _, err := pool.ExecContext(ctx, `PRAGMA synchronous = normal`); err != nil {
+			return nil, fmt.Errorf("migrate: %w", err)
+		}
+	}
+	p, err := migrations(pool, d)
 	if err != nil {
 		return nil, err
 	}
