@@ -23,17 +23,24 @@ import (
 // are refused, all problems at once.
 func Decode[T any](x *Exchange) (T, error) {
 	var v T
-	if len(x.Body) == 0 {
-		return v, fault.Invalid("the body is empty; send a JSON object")
+	err := decode(x.Body, &v, func() any { return new(T) })
+	return v, err
+}
+
+// decode reads a body into v, and tries it out on others of v's type. It is no part of
+// Decode, of which there is a copy for each type.
+func decode(body []byte, v any, another func() any) error {
+	if len(body) == 0 {
+		return fault.Invalid("the body is empty; send a JSON object")
 	}
-	if strings.TrimSpace(string(x.Body)) == "null" {
-		return v, fault.Invalid("the body must be a JSON object, not null")
+	if strings.TrimSpace(string(body)) == "null" {
+		return fault.Invalid("the body must be a JSON object, not null")
 	}
-	if err := json.Unmarshal(x.Body, &v, strictly); err != nil {
-		wrong := everyProblem[T](x.Body, err)
-		return v, fault.Problems(wrong, "%s", Sentence(wrong[0])).WithCause(err)
+	if err := json.Unmarshal(body, v, strictly); err != nil {
+		wrong := everyProblem(another, body, err)
+		return fault.Problems(wrong, "%s", Sentence(wrong[0])).WithCause(err)
 	}
-	return v, numbersGiven(v, x.Body)
+	return numbersGiven(v, body)
 }
 
 var strictly = json.JoinOptions(json.RejectUnknownMembers(true),
@@ -70,7 +77,7 @@ var errNotWhole = errors.New("not a whole number in range")
 func numbersGiven(v any, body []byte) error {
 	var wrong []fault.Detail
 	noNumber := false
-	s := reflect.ValueOf(v)
+	s := reflect.Indirect(reflect.ValueOf(v))
 	for i := range s.NumField() {
 		tag, number := s.Type().Field(i).Tag.Get("json"), s.Field(i).CanInt()
 		if !s.Field(i).IsZero() || strings.Contains(tag, ",") || !number && s.Field(i).Kind() != reflect.String {
@@ -112,11 +119,11 @@ func Sentence(d fault.Detail) string {
 
 // everyProblem tries the fields one by one, because the decoder stops at the
 // first that is wrong.
-func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
+func everyProblem(another func() any, body []byte, first error) (wrong []fault.Detail) {
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(body, &fields) == nil {
 		for _, name := range SortedKeys(fields) {
-			if wrong = append(wrong, problemsOfField[T](name, fields[name])...); len(wrong) >= mostProblems {
+			if wrong = append(wrong, problemsOfField(another, name, fields[name])...); len(wrong) >= mostProblems {
 				return wrong[:mostProblems]
 			}
 		}
@@ -135,7 +142,7 @@ const (
 )
 
 // problemsOfField takes out of a field what is wrong, until the rest is right.
-func problemsOfField[T any](name string, value jsontext.Value) (wrong []fault.Detail) {
+func problemsOfField(another func() any, name string, value jsontext.Value) (wrong []fault.Detail) {
 	var rest any
 	if json.Unmarshal(value, &rest) != nil {
 		return nil
@@ -150,8 +157,7 @@ func problemsOfField[T any](name string, value jsontext.Value) (wrong []fault.De
 		if err != nil {
 			return wrong
 		}
-		var v T
-		if err = json.Unmarshal(text, &v, strictly); err == nil {
+		if err = json.Unmarshal(text, another(), strictly); err == nil {
 			return wrong
 		}
 		wrong = append(wrong, Problem(err))
