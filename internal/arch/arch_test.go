@@ -159,6 +159,29 @@ func TestTheRoomsOfHTTPStandOnTheKernel(t *testing.T) {
 	}
 }
 
+// heavy is what libraries bring along that the program needs nothing of.
+var heavy = map[string]string{
+	"google.golang.org/grpc":             "internal/tracing sends by HTTP",
+	"k8s.io/client-go/kubernetes":        "the driver of Kubernetes has a scheme of what it uses",
+	"k8s.io/kube-openapi/pkg/util/proto": "the driver of Kubernetes merges pod templates itself",
+	"github.com/ProtonMail/go-crypto":    "nobody checks signatures of commits",
+	"testing":                            "tests are not part of the program",
+}
+
+func TestTheProgramLinksNothingHeavy(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/millrace").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for linked := range strings.FieldsSeq(string(out)) {
+		for path, instead := range heavy {
+			if linked == path || strings.HasPrefix(linked, path+"/") {
+				t.Errorf("cmd/millrace links %s: %s", linked, instead)
+			}
+		}
+	}
+}
+
 func checkImport(t *testing.T, importer, from, imported string) {
 	t.Helper()
 	if strings.HasPrefix(imported, module) {
