@@ -30,7 +30,7 @@ func (h *application) observe() (*observe.DB, func(part string)) {
 		space, state := h.disk.Measure()
 		return metrics.Disk{Free: space.Free, FreeFiles: space.FreeFiles, State: state}
 	}, h.db.Clock().Offset)
-	o := &observe.DB{DB: h.db, Observers: []observe.Observer{m}, Trouble: m.Trouble, Version: version}
+	o := &observe.DB{Store: h.db, Observers: []observe.Observer{m}, Trouble: m.Trouble, Version: version}
 	if h.traces != nil {
 		o.Observers = append(o.Observers, h.traces)
 	}
@@ -64,7 +64,7 @@ func (h *application) endTraces(ctx context.Context) error {
 // SubmitRun has a run remember the request that it came of.
 func (s syncedStore) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	r.Traceparent = tracing.Parent(ctx)
-	return s.DB.SubmitRun(ctx, r, hold, record)
+	return s.runStore.SubmitRun(ctx, r, hold, record)
 }
 
 // SubmitSweep has its runs remember the request that they came of.
@@ -72,5 +72,5 @@ func (s syncedStore) SubmitSweep(ctx context.Context, sweep runs.Sweep, list []r
 	for i := range list {
 		list[i].Traceparent = tracing.Parent(ctx)
 	}
-	return s.DB.SubmitSweep(ctx, sweep, list, hold, record)
+	return s.runStore.SubmitSweep(ctx, sweep, list, hold, record)
 }

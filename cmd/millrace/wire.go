@@ -238,10 +238,17 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	return h, nil
 }
 
+// runStore is what the room of runs asks of the database beside reading.
+type runStore interface {
+	runs.Store
+	runs.SubmitStore
+	runs.SweepStore
+}
+
 // syncedStore is the database as a run sees it: with everything that people have
 // edited until now.
 type syncedStore struct {
-	*store.DB
+	runStore
 	editor *collab.Server
 	files  *files.Service
 }
@@ -250,26 +257,26 @@ func (s syncedStore) RunSource(ctx context.Context, team ids.Team, id ids.Workfl
 	if _, err := s.editor.SyncDefinition(ctx, team, id); err != nil {
 		return runs.Source{}, err
 	}
-	return s.DB.RunSource(ctx, team, id)
+	return s.runStore.RunSource(ctx, team, id)
 }
 
 // MissingFiles looks for uploads that have just arrived at the object store, which tells nobody.
 func (s syncedStore) MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error) {
-	missing, err := s.DB.MissingFiles(ctx, team, keys)
+	missing, err := s.runStore.MissingFiles(ctx, team, keys)
 	if err != nil || len(missing) == 0 {
 		return missing, err
 	}
 	if err := s.files.SettleKeys(ctx, team, missing); err != nil {
 		return nil, err
 	}
-	return s.DB.MissingFiles(ctx, team, keys)
+	return s.runStore.MissingFiles(ctx, team, keys)
 }
 
 func (s syncedStore) ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
 	if _, err := s.editor.SyncDefinition(ctx, team, id); err != nil {
 		return runs.Source{}, err
 	}
-	return s.DB.ConfirmedSource(ctx, team, id)
+	return s.runStore.ConfirmedSource(ctx, team, id)
 }
 
 // buildEngine makes what executes runs.

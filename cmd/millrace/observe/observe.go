@@ -12,11 +12,12 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
-	"github.com/millrace/millrace/internal/store"
 )
 
 // Observer is called with what becomes of runs: metrics and traces.
@@ -29,10 +30,19 @@ type Observer interface {
 	RunLost(ctx context.Context, id ids.Run, now time.Time)
 }
 
+// Store is what the engine writes to. It is no *store.DB, all of whose methods DB
+// would have as well.
+type Store interface {
+	engine.Queue
+	engine.Journal
+	lease.Store
+	Now() time.Time
+}
+
 // DB is the database as the engine sees it: what it writes there is what
 // happens, so that watching costs the engine no line.
 type DB struct {
-	*store.DB
+	Store
 	Observers []Observer
 	Trouble   func(part string)
 	Version   string // of the program
@@ -41,7 +51,7 @@ type DB struct {
 // ReportWorker says which version the worker is.
 func (o *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error {
 	w.Version = o.Version
-	return o.DB.ReportWorker(ctx, w, now)
+	return o.Store.ReportWorker(ctx, w, now)
 }
 
 // For is the same with one more observer.
@@ -64,7 +74,7 @@ func (o *DB) each(err error, tell func(Observer)) error {
 
 // ClaimRuns is watched.
 func (o *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error) {
-	claimed, err := o.DB.ClaimRuns(ctx, c, now, until)
+	claimed, err := o.Store.ClaimRuns(ctx, c, now, until)
 	return claimed, o.each(err, func(to Observer) {
 		for _, r := range claimed.Runs {
 			to.RunClaimed(ctx, r, now)
@@ -74,7 +84,7 @@ func (o *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.T
 
 // TakeOver is watched.
 func (o *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
-	list, err := o.DB.TakeOver(ctx, t, now, until)
+	list, err := o.Store.TakeOver(ctx, t, now, until)
 	return list, o.each(err, func(to Observer) {
 		for _, r := range list {
 			to.RunTakenOver(ctx, r, now)
@@ -84,17 +94,17 @@ func (o *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time
 
 // RequeueRun is watched.
 func (o *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
-	return o.each(o.DB.RequeueRun(ctx, id, fence, l, now), func(to Observer) { to.RunRequeued(ctx, id, now) })
+	return o.each(o.Store.RequeueRun(ctx, id, fence, l, now), func(to Observer) { to.RunRequeued(ctx, id, now) })
 }
 
 // Advance is watched.
 func (o *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
-	return o.each(o.DB.Advance(ctx, id, fence, s, now), func(to Observer) { to.RunAdvanced(ctx, id, s, now) })
+	return o.each(o.Store.Advance(ctx, id, fence, s, now), func(to Observer) { to.RunAdvanced(ctx, id, s, now) })
 }
 
 // EndRun is watched.
 func (o *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
-	return o.each(o.DB.EndRun(ctx, id, fence, e, now), func(to Observer) {
+	return o.each(o.Store.EndRun(ctx, id, fence, e, now), func(to Observer) {
 		if e.Last != nil {
 			to.RunAdvanced(ctx, id, *e.Last, now)
 		}
@@ -105,7 +115,7 @@ func (o *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending,
 // RenewLeases is watched: a run that is still held here, and not by its row, is
 // lost.
 func (o *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) (runs.Renewal, error) {
-	known, err := o.DB.RenewLeases(ctx, held, until)
+	known, err := o.Store.RenewLeases(ctx, held, until)
 	for _, h := range known.Lost {
 		for _, each := range o.Observers {
 			each.RunLost(ctx, h.Run, o.Now())
