@@ -41,27 +41,33 @@ SHIM := internal/engine/executor/shim
 # The web app: built again when something under web/ or examples/ has changed.
 WEB_SOURCES = $(shell find web examples \( -name node_modules -o -name dist \) -prune -o -type f -print 2>/dev/null)
 
-web: web/dist/index.html ## Build the web app into web/dist
+web: web/dist/manifest.json ## Build the web app into web/dist
 
 # An npm older than 11 stumbles over what newer packages may leave out.
 web/node_modules/.installed: web/package.json web/package-lock.json
 	npm ci --prefix web --no-audit --no-fund --loglevel=error || npx --yes npm@11 ci --prefix web --no-audit --no-fund --loglevel=error
 	@touch $@
 
-web/dist/index.html: web/node_modules/.installed $(WEB_SOURCES)
+web/dist/manifest.json: web/node_modules/.installed $(WEB_SOURCES)
 	npm run --prefix web --silent build
 
 # The program beside tasks. Without it the server serves as its own, which is
 # slower to start, in the tests much slower.
 shim:
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(SHIM)/embedded/bin/millrace-shim ./$(SHIM)/cmd/millrace-shim
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/millrace-shim ./$(SHIM)/cmd/millrace-shim
+	go run ./tools/compress bin/millrace-shim $(SHIM)/embedded/packed/millrace-shim.zst
 
 # The program beside tasks on Kubernetes, for an image of its own.
 attempt:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/millrace-attempt ./$(SHIM)/cmd/millrace-attempt
 
+# Bytes that the program may have, see docs/decisions/0107-a-small-program.md.
+MOST_BYTES := 64000000
+
 build: web shim attempt ## Build bin/millrace, the web app inside, and bin/millrace-attempt
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
+	@size=$$(wc -c <bin/millrace); if [ "$$size" -gt $(MOST_BYTES) ]; then \
+		echo "bin/millrace has $$size bytes and may have $(MOST_BYTES): docs/decisions/0107-a-small-program.md says how to find what is large"; exit 1; fi
 
 # Architectures of images, and what dates everything in them.
 IMAGE_ARCHITECTURES ?= amd64 arm64
