@@ -640,6 +640,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRun(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DownloadRunTasks Download the tasks of a run as CSV
+	//
+	// Gives each attempt of each task of the run as a row, also of the pipeline that it launches or reports, in the columns of Nextflow's trace: `task_id`, `hash`, `native_id`, `process`, `tag`, `name`, `status`, `exit`, `attempt`, `submit`, `start`, `complete`, `duration`, `realtime`, `%cpu`, `peak_rss`, `cpus`, `memory`, `disk`, `time`, `read_bytes`, `write_bytes`, `container`, `queue`, `hostname`, `workdir`; and `item`, the step and the index of the item. Times are in UTC, durations in milliseconds, sizes in bytes; what is not known is empty. The table is written while it is read. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+	//
+	// Corresponds with GET /api/runs/{id}/tasks.csv (the `DownloadRunTasks` operationId).
+	DownloadRunTasks(ctx context.Context, id RunID, params *DownloadRunTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSecrets List the team's secrets
 	//
 	// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
@@ -1120,6 +1127,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /auth/token (the `CreateSessionToken` operationId).
 	CreateSessionToken(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListClients List the clients
+	//
+	// What people install to use this server from another machine: the wheels of the Python client and of the Snakemake plugin, and the files that the operator put beside them. `/clients/` shows the same to people, gives this list where `Accept` asks for JSON alone, and is a package index for `pip --find-links` and `--index-url`. The files themselves take `HEAD` and `Range`; their `ETag` is their SHA-256. At most 120 requests a minute.
+	//
+	// Corresponds with GET /clients/index.json (the `ListClients` operationId).
+	ListClients(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AuthorizeDeviceWithBody Start on a device
 	//
@@ -2415,6 +2429,23 @@ func (c *Client) StreamRun(ctx context.Context, id RunID, params *StreamRunParam
 	return c.Client.Do(req)
 }
 
+// DownloadRunTasks Download the tasks of a run as CSV
+//
+// Gives each attempt of each task of the run as a row, also of the pipeline that it launches or reports, in the columns of Nextflow's trace: `task_id`, `hash`, `native_id`, `process`, `tag`, `name`, `status`, `exit`, `attempt`, `submit`, `start`, `complete`, `duration`, `realtime`, `%cpu`, `peak_rss`, `cpus`, `memory`, `disk`, `time`, `read_bytes`, `write_bytes`, `container`, `queue`, `hostname`, `workdir`; and `item`, the step and the index of the item. Times are in UTC, durations in milliseconds, sizes in bytes; what is not known is empty. The table is written while it is read. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+//
+// Corresponds with GET /api/runs/{id}/tasks.csv (the `DownloadRunTasks` operationId).
+func (c *Client) DownloadRunTasks(ctx context.Context, id RunID, params *DownloadRunTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDownloadRunTasksRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSecrets List the team's secrets
 //
 // Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
@@ -3476,6 +3507,23 @@ func (c *Client) ListTeams(ctx context.Context, reqEditors ...RequestEditorFn) (
 // Corresponds with POST /auth/token (the `CreateSessionToken` operationId).
 func (c *Client) CreateSessionToken(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateSessionTokenRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListClients List the clients
+//
+// What people install to use this server from another machine: the wheels of the Python client and of the Snakemake plugin, and the files that the operator put beside them. `/clients/` shows the same to people, gives this list where `Accept` asks for JSON alone, and is a package index for `pip --find-links` and `--index-url`. The files themselves take `HEAD` and `Range`; their `ETag` is their SHA-256. At most 120 requests a minute.
+//
+// Corresponds with GET /clients/index.json (the `ListClients` operationId).
+func (c *Client) ListClients(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListClientsRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -7040,6 +7088,55 @@ func NewStreamRunRequest(server string, id RunID, params *StreamRunParams) (*htt
 	return req, nil
 }
 
+// NewDownloadRunTasksRequest constructs an http.Request for the DownloadRunTasks method
+func NewDownloadRunTasksRequest(server string, id RunID, params *DownloadRunTasksParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/tasks.csv", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListSecretsRequest constructs an http.Request for the ListSecrets method
 func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Request, error) {
 	var err error
@@ -9409,6 +9506,33 @@ func NewCreateSessionTokenRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListClientsRequest constructs an http.Request for the ListClients method
+func NewListClientsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/clients/index.json")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewAuthorizeDeviceRequestWithFormdataBody calls the generic AuthorizeDevice builder with application/x-www-form-urlencoded body
 func NewAuthorizeDeviceRequestWithFormdataBody(server string, body AuthorizeDeviceFormdataRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -10194,6 +10318,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRunWithResponse(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*StreamRunResponse, error)
 
+	// DownloadRunTasksWithResponse Download the tasks of a run as CSV
+	//
+	// Gives each attempt of each task of the run as a row, also of the pipeline that it launches or reports, in the columns of Nextflow's trace: `task_id`, `hash`, `native_id`, `process`, `tag`, `name`, `status`, `exit`, `attempt`, `submit`, `start`, `complete`, `duration`, `realtime`, `%cpu`, `peak_rss`, `cpus`, `memory`, `disk`, `time`, `read_bytes`, `write_bytes`, `container`, `queue`, `hostname`, `workdir`; and `item`, the step and the index of the item. Times are in UTC, durations in milliseconds, sizes in bytes; what is not known is empty. The table is written while it is read. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/tasks.csv (the `DownloadRunTasks` operationId).
+	DownloadRunTasksWithResponse(ctx context.Context, id RunID, params *DownloadRunTasksParams, reqEditors ...RequestEditorFn) (*DownloadRunTasksResponse, error)
+
 	// ListSecretsWithResponse List the team's secrets
 	//
 	// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
@@ -10724,6 +10857,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /auth/token (the `CreateSessionToken` operationId).
 	CreateSessionTokenWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CreateSessionTokenResponse, error)
+
+	// ListClientsWithResponse List the clients
+	//
+	// What people install to use this server from another machine: the wheels of the Python client and of the Snakemake plugin, and the files that the operator put beside them. `/clients/` shows the same to people, gives this list where `Accept` asks for JSON alone, and is a package index for `pip --find-links` and `--index-url`. The files themselves take `HEAD` and `Range`; their `ETag` is their SHA-256. At most 120 requests a minute.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /clients/index.json (the `ListClients` operationId).
+	ListClientsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClientsResponse, error)
 
 	// AuthorizeDeviceWithBodyWithResponse Start on a device
 	//
@@ -12263,6 +12405,27 @@ func (r StreamRunResponse) StatusCode() int {
 	return 0
 }
 
+type DownloadRunTasksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r DownloadRunTasksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DownloadRunTasksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListSecretsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -13441,6 +13604,34 @@ func (r CreateSessionTokenResponse) StatusCode() int {
 	return 0
 }
 
+type ListClientsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []ClientFile `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListClientsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListClientsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type AuthorizeDeviceResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -14543,6 +14734,21 @@ func (c *ClientWithResponses) StreamRunWithResponse(ctx context.Context, id RunI
 	return ParseStreamRunResponse(rsp)
 }
 
+// DownloadRunTasksWithResponse Download the tasks of a run as CSV
+//
+// Gives each attempt of each task of the run as a row, also of the pipeline that it launches or reports, in the columns of Nextflow's trace: `task_id`, `hash`, `native_id`, `process`, `tag`, `name`, `status`, `exit`, `attempt`, `submit`, `start`, `complete`, `duration`, `realtime`, `%cpu`, `peak_rss`, `cpus`, `memory`, `disk`, `time`, `read_bytes`, `write_bytes`, `container`, `queue`, `hostname`, `workdir`; and `item`, the step and the index of the item. Times are in UTC, durations in milliseconds, sizes in bytes; what is not known is empty. The table is written while it is read. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/tasks.csv (the `DownloadRunTasks` operationId).
+func (c *ClientWithResponses) DownloadRunTasksWithResponse(ctx context.Context, id RunID, params *DownloadRunTasksParams, reqEditors ...RequestEditorFn) (*DownloadRunTasksResponse, error) {
+	rsp, err := c.DownloadRunTasks(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDownloadRunTasksResponse(rsp)
+}
+
 // ListSecretsWithResponse List the team's secrets
 //
 // Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
@@ -15426,6 +15632,21 @@ func (c *ClientWithResponses) CreateSessionTokenWithResponse(ctx context.Context
 		return nil, err
 	}
 	return ParseCreateSessionTokenResponse(rsp)
+}
+
+// ListClientsWithResponse List the clients
+//
+// What people install to use this server from another machine: the wheels of the Python client and of the Snakemake plugin, and the files that the operator put beside them. `/clients/` shows the same to people, gives this list where `Accept` asks for JSON alone, and is a package index for `pip --find-links` and `--index-url`. The files themselves take `HEAD` and `Range`; their `ETag` is their SHA-256. At most 120 requests a minute.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /clients/index.json (the `ListClients` operationId).
+func (c *ClientWithResponses) ListClientsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClientsResponse, error) {
+	rsp, err := c.ListClients(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListClientsResponse(rsp)
 }
 
 // AuthorizeDeviceWithBodyWithResponse Start on a device
@@ -17160,6 +17381,22 @@ func ParseStreamRunResponse(rsp *http.Response) (*StreamRunResponse, error) {
 	return response, nil
 }
 
+// ParseDownloadRunTasksResponse parses an HTTP response from a DownloadRunTasksWithResponse call
+func ParseDownloadRunTasksResponse(rsp *http.Response) (*DownloadRunTasksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DownloadRunTasksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseListSecretsResponse parses an HTTP response from a ListSecretsWithResponse call
 func ParseListSecretsResponse(rsp *http.Response) (*ListSecretsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -18453,6 +18690,40 @@ func ParseCreateSessionTokenResponse(rsp *http.Response) (*CreateSessionTokenRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListClientsResponse parses an HTTP response from a ListClientsWithResponse call
+func ParseListClientsResponse(rsp *http.Response) (*ListClientsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListClientsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []ClientFile `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
 
 	}
 

@@ -13,18 +13,18 @@ import (
 	"github.com/millrace/millrace/internal/waittest"
 )
 
-// clients are real y-websocket clients in one Node process.
-type clients struct {
+// editors are real y-websocket clients in one Node process.
+type editors struct {
 	*nodetest.Script
 	t *testing.T
 }
 
-func newClients(t *testing.T) *clients {
+func newEditors(t *testing.T) *editors {
 	t.Helper()
-	return &clients{nodetest.Start(t, "../../internal/collab/clients", "clients.mjs"), t}
+	return &editors{nodetest.Start(t, "../../internal/collab/clients", "clients.mjs"), t}
 }
 
-func (c *clients) command(v map[string]any) any {
+func (c *editors) command(v map[string]any) any {
 	c.t.Helper()
 	var answer struct {
 		Value any
@@ -37,7 +37,7 @@ func (c *clients) command(v map[string]any) any {
 }
 
 // meet brings the owner, a guest who edits and one who looks into one room.
-func (c *clients) meet(s *server, w shared) {
+func (c *editors) meet(s *server, w shared) {
 	c.t.Helper()
 	c.open("ada", s, s.roomToken(w))
 	c.open("bob", s, s.join(w.editor, "Bob"))
@@ -48,14 +48,14 @@ func (c *clients) meet(s *server, w shared) {
 }
 
 // run gives a client a piece of code; wait runs one until it is true.
-func (c *clients) run(name, code string) any {
+func (c *editors) run(name, code string) any {
 	c.t.Helper()
 	return c.command(map[string]any{"do": "run", "name": name, "code": code})
 }
 
 const patience = 5 * time.Minute
 
-func (c *clients) wait(name, code string) {
+func (c *editors) wait(name, code string) {
 	c.t.Helper()
 	if v := c.command(map[string]any{"do": "wait", "name": name, "code": "return " + code, "within": patience.Milliseconds()}); v == nil || v == false {
 		c.t.Fatalf("%s never saw %s; it has %v", name, code, c.run(name, "return {json: doc.toJSON(), opened: me.opened, closed: me.closed, shut: me.shut, sent: me.sent, stored: me.stored, errors: me.errors.slice(-3)}"))
@@ -63,7 +63,7 @@ func (c *clients) wait(name, code string) {
 }
 
 // open connects a client with what a join or a room token gave.
-func (c *clients) open(name string, s *server, data map[string]any) {
+func (c *editors) open(name string, s *server, data map[string]any) {
 	c.t.Helper()
 	token, ok := data["roomToken"].(string)
 	if !ok {
@@ -78,7 +78,7 @@ func (c *clients) open(name string, s *server, data map[string]any) {
 const addNode = `const n = new Y.Map(); doc.transact(() => { doc.getMap('nodes').set(%q, n); n.set('type', 'task'); n.set('name', %q); n.set('position', [0, 0]);
 	const t = new Y.Text(); t.insert(0, %q); n.set('command', t) })`
 
-func (c *clients) add(name, id string) {
+func (c *editors) add(name, id string) {
 	c.t.Helper()
 	c.run(name, fmt.Sprintf(addNode, id, id, "echo "+id))
 }
@@ -144,7 +144,7 @@ func TestPeopleEditTogetherThroughCutsAndAPowerCut(t *testing.T) {
 	s := start(t, "--data", data)
 	token, _, _ := s.signUp("ada")
 	w := s.share(token)
-	c := newClients(t)
+	c := newEditors(t)
 	c.meet(s, w)
 	c.add("ada", "fromAda")
 	c.add("bob", "fromBob")
@@ -236,7 +236,7 @@ func TestLosingAccessClosesTheSocket(t *testing.T) {
 	s := start(t, "--data", t.TempDir())
 	token, _, _ := s.signUp("ada")
 	w := s.share(token)
-	c := newClients(t)
+	c := newEditors(t)
 	c.meet(s, w)
 	s.want(200, "DELETE", "/api/collab/invites?id="+w.editorID, "", "Authorization", bearer(token))
 	c.wait("bob", "me.closed?.code === 4403")
@@ -260,7 +260,7 @@ func TestAnIdleViewerStays(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--data", t.TempDir())
 	token, _, _ := s.signUp("ada")
-	c := newClients(t)
+	c := newEditors(t)
 	c.open("eve", s, s.join(s.share(token).viewer, "Eve"))
 	c.run("eve", "awareness.setLocalState(null)")
 	c.wait("eve", "provider.synced")
@@ -278,7 +278,7 @@ func TestOneRoomOnTwoServers(t *testing.T) {
 	b := start(t, append(args, "--data", t.TempDir())...)
 	token, _, _ := a.signUp("ada")
 	w := a.share(token)
-	c := newClients(t)
+	c := newEditors(t)
 	c.open("ada", a, a.roomToken(w))
 	c.open("bob", b, b.join(w.editor, "Bob"))
 	c.wait("ada", "provider.synced")

@@ -351,7 +351,7 @@ func TestAnotherServerErasesOnAndNoneBringsAnythingBack(t *testing.T) {
 	first.words = first.words[2:] // the other team has the same words
 	p.gone(b, first)
 
-	c := newClients(t)
+	c := newEditors(t)
 	c.open("bob", b, second.roomToken())
 	c.wait("bob", "provider.synced")
 	b.want(200, "POST", "/api/runs/"+second.words[5]+"/cancel", "", "Cookie", second.cookie)

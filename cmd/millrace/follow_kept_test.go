@@ -26,7 +26,7 @@ func TestAWorkflowThatFollowsGitIsKeptAndNotDrawnIn(t *testing.T) {
 	at := "/api/workflows/" + made["id"].(string)
 	w := shared{id: made["id"].(string), token: token}
 
-	c := newClients(t)
+	c := newEditors(t)
 	for _, who := range []string{"ada", "eve"} {
 		c.open(who, s, s.roomToken(w))
 		c.wait(who, "provider.synced && doc.getMap('nodes').has('count')")

@@ -71,8 +71,15 @@ func TestTheNameOrTheTextSaysWhetherItIsYAML(t *testing.T) {
 		name, text string
 		want       bool
 	}{
-		{"a.yaml", "{}", true}, {"a.YML", "{}", true}, {"a.json", "nodes: []", false}, {"a.JSON", "nodes: []", false},
-		{"-", "nodes: []", true}, {"-", " \n{\"nodes\": []}", false}, {"-", "[]", false}, {"-", "", false}, {"definition", "name: x", true},
+		{"a.yaml", "{}", true},
+		{"a.YML", "{}", true},
+		{"a.json", "nodes: []", false},
+		{"a.JSON", "nodes: []", false},
+		{"-", "nodes: []", true},
+		{"-", " \n{\"nodes\": []}", false},
+		{"-", "[]", false},
+		{"-", "", false},
+		{"definition", "name: x", true},
 	} {
 		if got := definitionfile.IsYAML(tt.name, []byte(tt.text)); got != tt.want {
 			t.Errorf("%s with %q: %v", tt.name, tt.text, got)

@@ -21,12 +21,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/fetched"
-	"github.com/millrace/millrace/internal/engine/pipelines"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/pool"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -122,14 +122,14 @@ type Options struct {
 	Remote        bool           // objects lie on another machine
 	Files         Files
 	Addresses     inputs.Addresses // what runs take from elsewhere, and
-	RemoteInputs  fetched.Remote      // who reads it
-	InputCache    int64               // bytes of it that are kept for further runs
+	RemoteInputs  fetched.Remote   // who reads it
+	InputCache    int64            // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
 	Images        func(ids.Team) runimages.Store // those of a team; nil: no node can have one
 	Environments  func(ids.Team) runimages.Store // as Images
 	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
-	Programs      pipelines.Programs              // engines of pipelines that tasks can call
+	Programs      pipelines.Programs             // engines of pipelines that tasks can call
 	Pipelines     reported.LaunchedStore         // what those report; nil: nobody reads it
 	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog

@@ -20,7 +20,7 @@ type look struct {
 	status   executor.Status // of the attempt, when it began
 	log      logReader
 	pipeline *pipelines.Follower // nil: it launches none that is followed
-	sample   bool               // what it uses, too
+	sample   bool                // what it uses, too
 
 	percent     int // of the pipeline; -1: nothing is new
 	usage       *executor.Usage

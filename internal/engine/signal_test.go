@@ -4,7 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 )
 
 func TestWhatIsAskedForDuringARestComesAfterIt(t *testing.T) {

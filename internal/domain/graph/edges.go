@@ -1,6 +1,5 @@
 package graph
 
-
 // at is the edge's place in the definition.
 func (e *Edge) at() *where {
 	at := (*where)(nil).field("edges").item(e.Index)

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
 )
 
 // Parse reads a definition as strictly as saving one does. malformed holds

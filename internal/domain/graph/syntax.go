@@ -3,7 +3,6 @@ package graph
 import (
 	"path"
 	"strings"
-
 )
 
 // pathFault says what keeps p from being the path of an output, or nothing. An

@@ -75,7 +75,6 @@ func TestFoldersOfEmptyFilesLeaveRoomOnTheDisk(t *testing.T) {
 	}
 }
 
-
 // What is missing of a folder's bytes is an error.
 func TestABrokenFolderIsNoFolder(t *testing.T) {
 	t.Parallel()

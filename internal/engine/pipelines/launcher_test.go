@@ -1,12 +1,13 @@
 package pipelines_test
 
 import (
-	"github.com/millrace/millrace/internal/engine/pipelines"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/millrace/millrace/internal/engine/pipelines"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
