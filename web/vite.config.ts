@@ -41,10 +41,9 @@ export default defineConfig({
   server: {
     fs: { allow: [".."] },
     proxy: Object.fromEntries(
-      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/help", "/clients", "/editor"].map((path) => [
-        path,
-        { target: server, ws: path === "/editor" },
-      ]),
+      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/help", "/clients", "/editor"].map(
+        (path) => [path, { target: server, ws: path === "/editor" }],
+      ),
     ),
   },
 });

@@ -880,6 +880,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/tasks.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the tasks of a run as CSV
+         * @description Gives each attempt of each task of the run as a row, also of the pipeline that it launches or reports, in the columns of Nextflow's trace: `task_id`, `hash`, `native_id`, `process`, `tag`, `name`, `status`, `exit`, `attempt`, `submit`, `start`, `complete`, `duration`, `realtime`, `%cpu`, `peak_rss`, `cpus`, `memory`, `disk`, `time`, `read_bytes`, `write_bytes`, `container`, `queue`, `hostname`, `workdir`; and `item`, the step and the index of the item. Times are in UTC, durations in milliseconds, sizes in bytes; what is not known is empty. The table is written while it is read. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+         */
+        get: operations["downloadRunTasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/crate": {
         parameters: {
             query?: never;
@@ -4990,6 +5010,36 @@ export interface components {
             outputTo?: components["schemas"]["OutputCopy"] | null;
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
+            /** @description Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step. */
+            failure?: components["schemas"]["RunFailure"] | null;
+        };
+        RunFailure: {
+            /** @description The step that failed first, or the process or rule of the pipeline that it launches. */
+            node: string;
+            /** @description Of a step that runs once per item; of a pipeline, the task. */
+            item: number | null;
+            /** @description The last one; 0 where nothing ran. */
+            attempt: number;
+            exitCode: number | null;
+            /** @description The last 20 lines that it wrote, without empty ones. */
+            lines: string[];
+            /** @description What may help, the most likely first; at most 3. Rules find it by the error code and the lines. */
+            suggestions: components["schemas"]["RunSuggestion"][];
+        };
+        RunSuggestion: {
+            /** @description `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come. */
+            code: string;
+            message: string;
+            /** @description A change of the definition; null where none is known. */
+            edit: components["schemas"]["SuggestedEdit"] | null;
+        };
+        SuggestedEdit: {
+            /** @description ID of the step. */
+            node: string;
+            /** @description Of the step, such as `resources.ramGb`. */
+            field: string;
+            /** @description What the field is to be. */
+            value: unknown;
         };
         KeptAttempt: {
             nodeId: string;
@@ -9598,6 +9648,39 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadRunTasks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example task_id,hash,native_id,process,tag,name,status,exit */
+                    "text/csv": string;
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
