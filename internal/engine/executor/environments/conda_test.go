@@ -193,7 +193,7 @@ func TestALockOfAChannelThatWasTakenAwayIsRefused(t *testing.T) {
 			if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), "lock of this environment") {
 				t.Errorf("%s: %v", name, err)
 			}
-			if name != "no channels" && !strings.Contains(err.Error(), `channel "taken": its operator allows left.`) {
+			if name != "no channels" && !strings.Contains(err.Error(), `channel "taken": use one of left, or ask its operator to add the channel to --conda-channels.`) {
 				t.Errorf("%s: it does not say which: %v", name, err)
 			}
 			if seen, recordErr := f.records.EnvironmentBuild(t.Context(), "a", s.Key()); recordErr != nil || seen.State != environments.Failed || seen.Error != err.Error() || seen.Lock == "" {
