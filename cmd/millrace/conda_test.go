@@ -47,10 +47,10 @@ func TestTasksUseCondaPackages(t *testing.T) {
 	}
 	forbidden := s.workflow(token, `{"nodes":[{"id":"a","environment":{"conda":["greeter"],"channels":["evil"]},"command":"true"}]}`)
 	got := s.want(200, "GET", "/api/workflows/"+forbidden, "", "Authorization", bearer(token))
-	if problems := fmt.Sprint(got["problems"]); !strings.Contains(problems, "nodes[0].environment") || !strings.Contains(problems, "its operator allows own") {
+	if problems := fmt.Sprint(got["problems"]); !strings.Contains(problems, "nodes[0].environment") || !strings.Contains(problems, "use one of own, or ask its operator") {
 		t.Errorf("its problems are %s", problems)
 	}
-	if r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, forbidden))); r["errorCode"] != "environment_failed" || !strings.Contains(fmt.Sprint(r["errorMessage"]), "its operator allows own") {
+	if r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, forbidden))); r["errorCode"] != "environment_failed" || !strings.Contains(fmt.Sprint(r["errorMessage"]), "use one of own, or ask its operator") {
 		t.Errorf("it ended as %v: %v", r["errorCode"], r["errorMessage"])
 	}
 }
