@@ -69,7 +69,7 @@ func TestTheTutorial(t *testing.T) {
 		{"ada@example.org"},
 		{"\nHello, Ada\n"},
 		{""},
-		{`\n0 +\S+ +completed`, `\n2 +\S+ +completed`, "16 reads in all"},
+		{`\ncount/0 +\S+ +completed`, `\ncount/2 +\S+ +completed`, "16 reads in all"},
 		{`count .*\(cached\)`},
 		{"completed run_"},
 		{"swp_", `How long\? +minLength +3`},

@@ -17,7 +17,7 @@ func workflowCommands(t *testing.T, s *server) {
 		typed{command: "workflows --json", prints: `\A\[\]\n\z`},
 		typed{command: "workflows apply ${FILE} --json", prints: "\"revision\": 1\n\"name\": \"counted\""},
 		typed{command: "workflows apply ${OTHER}", prints: `^created wf_[0-9a-f]+ Other \(revision 1\)$`},
-		typed{command: "workflows apply ${LIST}", status: 1, tells: `list.json `},
+		typed{command: "workflows apply ${LIST}", status: 1, tells: `list.json: it is not an object`},
 		typed{command: "workflows apply ${DIR}", status: 1, tells: `is a directory`},
 		typed{command: "workflows apply - --name piped", stdin: counted, prints: `^created wf_\S+ piped`},
 		typed{command: "workflows apply -", stdin: counted, status: 1, tells: `set one with --name`},
