@@ -22,7 +22,15 @@ PINNED = ROOT / "clients" / "requirements.txt"
 
 
 def pip(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pip", *map(str, arguments), "--quiet", "--no-input", "--disable-pip-version-check"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *map(str, arguments),
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
+
 def _no_client(server: str | None) -> str:
     """Where the command is that installs what is missing. A package of that name elsewhere is somebody else's."""
     server = (server or os.environ.get("MILLRACE_SERVER") or "").rstrip("/")
