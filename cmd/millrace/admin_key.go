@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/store"
 )
@@ -42,12 +42,12 @@ func (c *rotateKeyCommand) Run(w console) error {
 	case !inFile:
 		return change(c.SecretKey, c.NewSecretKey)
 	case c.Undo:
-		return keyfile.Undo(c.Data, change)
+		return installation.UndoKeyRotation(c.Data, change)
 	}
 	check := func(old string) error {
 		return store.CheckRotation(w.ctx, store.Options{URL: c.URL(), SecretKey: old})
 	}
-	kept, err := keyfile.Rotate(c.Data, check, change)
+	kept, err := installation.RotateKey(c.Data, check, change)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/millrace/millrace/cmd/millrace/keyfile"
-	"github.com/millrace/millrace/cmd/millrace/move"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
@@ -33,7 +32,7 @@ func (c *moveCommand) Run(w console) error {
 	if err := c.checkKey(w.ctx); err != nil {
 		return err
 	}
-	plan := move.Plan{Database: c.File(), Objects: filepath.Join(c.Data, "objects"), DatabaseURL: c.DatabaseURL, StorageURL: c.StorageURL, AllowMissing: c.AllowMissing, Out: w.out}
+	plan := installation.Move{Database: c.File(), Objects: filepath.Join(c.Data, "objects"), DatabaseURL: c.DatabaseURL, StorageURL: c.StorageURL, AllowMissing: c.AllowMissing, Out: w.out}
 	if err := plan.Run(w.ctx); err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func (c *moveCommand) Run(w console) error {
 	}
 	key := "the same --secret-key"
 	if c.SecretKey == "" {
-		key = "the --secret-key that is in " + filepath.Join(c.Data, keyfile.Name)
+		key = "the --secret-key that is in " + filepath.Join(c.Data, installation.KeyName)
 	}
 	_, err = fmt.Fprintf(w.out, "Moved. Start servers with the same --database-url and --storage-url; those on other machines need %s.\n", key)
 	return err
@@ -56,7 +55,7 @@ func (c *moveCommand) Run(w console) error {
 // move.
 func (c *moveCommand) checkKey(ctx context.Context) error {
 	now := c.databaseSettings
-	if !move.HasMoved(c.File()) {
+	if !installation.HasMoved(c.File()) {
 		now.DatabaseURL = ""
 		if err := now.MustExist(); err != nil {
 			return err

@@ -10,9 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/cmd/millrace/database"
-	"github.com/millrace/millrace/cmd/millrace/datafolder"
-	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
 )
@@ -53,11 +51,11 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if err := store.Copy(ctx, c.URL(), filepath.Join(c.Folder, database.File)); err != nil {
+	if err := store.Copy(ctx, c.URL(), filepath.Join(c.Folder, installation.File)); err != nil {
 		return err
 	}
-	for _, name := range []string{keyfile.Name, keyfile.Next, "objects/objects", "mail"} {
-		if err := datafolder.Copy(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
+	for _, name := range []string{installation.KeyName, installation.NextKeyName, "objects/objects", "mail"} {
+		if err := installation.Copy(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -37,18 +37,18 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 		t.Errorf("beside a running server: %v, %s", err, out)
 	}
 	s.kill()
-	old, err := os.ReadFile(filepath.Join(folder, keyfile.Name))
+	old, err := os.ReadFile(filepath.Join(folder, installation.KeyName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As if it had been killed before anything was sealed.
-	if err := os.WriteFile(filepath.Join(folder, keyfile.Next), []byte("a key that is long enough for it\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, installation.NextKeyName), []byte("a key that is long enough for it\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := rotate(); err != nil {
 		t.Fatal(out)
 	}
-	text, err := os.ReadFile(filepath.Join(folder, keyfile.Name))
+	text, err := os.ReadFile(filepath.Join(folder, installation.KeyName))
 	if err != nil || string(text) == string(old) || strings.TrimSpace(string(text)) != "a key that is long enough for it" {
 		t.Errorf("the key is %q, %v", text, err)
 	}
@@ -72,14 +72,14 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 	}
 	s.kill()
 	// A key that was lost is missed at the start.
-	if err := os.Remove(filepath.Join(folder, keyfile.Name)); err != nil {
+	if err := os.Remove(filepath.Join(folder, installation.KeyName)); err != nil {
 		t.Fatal(err)
 	}
 	out, err := millrace(t, "serve", "--data", folder, "--listen", "127.0.0.1:0").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "put the secret.key of the first server there") {
 		t.Errorf("without its key: %v, %s", err, out)
 	}
-	if _, err := os.Stat(filepath.Join(folder, keyfile.Name)); err == nil {
+	if _, err := os.Stat(filepath.Join(folder, installation.KeyName)); err == nil {
 		t.Error("it made another key")
 	}
 }
@@ -122,7 +122,7 @@ func TestRefusedRotationChangesNothing(t *testing.T) {
 			})
 			before := listing(t, folder, "secret.key*")
 			other := t.TempDir() // an operator's own folder with a copy of the key
-			if err := os.WriteFile(filepath.Join(other, keyfile.Name), []byte(before[keyfile.Name]), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(other, installation.KeyName), []byte(before[installation.KeyName]), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			for _, data := range []string{folder, other} {
@@ -173,8 +173,8 @@ func TestRotationKeepsOwnerAndMode(t *testing.T) {
 	const service, mode = 4242, 0o640
 	folder := t.TempDir()
 	start(t, "--data", folder).kill()
-	old := listing(t, folder, keyfile.Name)[keyfile.Name]
-	if err := os.Chmod(filepath.Join(folder, keyfile.Name), mode); err != nil {
+	old := listing(t, folder, installation.KeyName)[installation.KeyName]
+	if err := os.Chmod(filepath.Join(folder, installation.KeyName), mode); err != nil {
 		t.Fatal(err)
 	}
 	if err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -187,7 +187,7 @@ func TestRotationKeepsOwnerAndMode(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	keys := listing(t, folder, "secret.key*")
-	if len(keys) != 2 || keys[keyfile.Name] == old {
+	if len(keys) != 2 || keys[installation.KeyName] == old {
 		t.Errorf("the keys are %v", keys)
 	}
 	for name, text := range keys {
@@ -195,7 +195,7 @@ func TestRotationKeepsOwnerAndMode(t *testing.T) {
 		if err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s has the mode %v, %v", name, info.Mode(), err)
 		}
-		if name != keyfile.Name && (text != old || !strings.Contains(string(out), name)) {
+		if name != installation.KeyName && (text != old || !strings.Contains(string(out), name)) {
 			t.Errorf("%s holds %q; the command says %s", name, text, out)
 		}
 	}
@@ -224,9 +224,9 @@ func TestKilledRotationIsFinishedOrUndone(t *testing.T) {
 	_, cookie, _ := s.signUp("ada")
 	s.want(200, "PUT", "/api/secrets/TOKEN", `{"value":"the value of it"}`, "Cookie", cookie)
 	s.kill()
-	installation := listing(t, made, "millrace.db*")
-	maps.Copy(installation, listing(t, made, keyfile.Name))
-	old := strings.TrimSpace(installation[keyfile.Name])
+	kept := listing(t, made, "millrace.db*")
+	maps.Copy(kept, listing(t, made, installation.KeyName))
+	old := strings.TrimSpace(kept[installation.KeyName])
 	write := func(t *testing.T, folder, name, key string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(key+"\n"), 0o600); err != nil {
@@ -251,18 +251,18 @@ func TestKilledRotationIsFinishedOrUndone(t *testing.T) {
 		starts bool // a server, before the change is finished or undone
 	}{
 		"after the new key was written": {func(t *testing.T, folder string) {
-			write(t, folder, keyfile.Next, next)
+			write(t, folder, installation.NextKeyName, next)
 		}, true},
 		"while the database was changed": {func(t *testing.T, folder string) {
-			write(t, folder, keyfile.Next, next)
+			write(t, folder, installation.NextKeyName, next)
 			rotate(t, folder, 12)
 		}, false},
 		"after the database was changed": {func(t *testing.T, folder string) {
-			write(t, folder, keyfile.Next, next)
+			write(t, folder, installation.NextKeyName, next)
 			rotate(t, folder, 1<<20)
 		}, false},
 		"after the old key was kept": {func(t *testing.T, folder string) {
-			write(t, folder, keyfile.Next, next)
+			write(t, folder, installation.NextKeyName, next)
 			rotate(t, folder, 1<<20)
 			write(t, folder, "secret.key.old-1", old)
 		}, false},
@@ -271,7 +271,7 @@ func TestKilledRotationIsFinishedOrUndone(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, undo %t", name, undo), func(t *testing.T) {
 				t.Parallel()
 				folder := t.TempDir()
-				for name, text := range installation {
+				for name, text := range kept {
 					if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 						t.Fatal(err)
 					}
@@ -289,7 +289,7 @@ func TestKilledRotationIsFinishedOrUndone(t *testing.T) {
 					t.Fatalf("%v: %s", err, out)
 				}
 				keys := listing(t, folder, "secret.key*")
-				if _, left := keys[keyfile.Next]; left || strings.TrimSpace(keys[keyfile.Name]) != key || !undo && strings.TrimSpace(keys["secret.key.old-1"]) != old {
+				if _, left := keys[installation.NextKeyName]; left || strings.TrimSpace(keys[installation.KeyName]) != key || !undo && strings.TrimSpace(keys["secret.key.old-1"]) != old {
 					t.Errorf("the keys are %v", keys)
 				}
 				if out, err := millrace(t, "admin", "audit", "verify", "--data", folder).CombinedOutput(); err != nil {

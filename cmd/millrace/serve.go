@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/millrace/millrace/cmd/millrace/service"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -69,7 +68,7 @@ func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, er
 
 func (c *serveCommand) serve(w console, db *store.DB, reload *reloader) error {
 	log := reload.log
-	l, err := service.Listen(c.Listen)
+	l, err := listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
 	}
@@ -106,7 +105,7 @@ func (c *serveCommand) serve(w console, db *store.DB, reload *reloader) error {
 			return srv.Serve(l)
 		}, c.Drain)
 	})
-	g.Go(func() error { service.Tell(ctx, log, service.Answers(h.handler, origins[0]+"/api/health")); return nil })
+	g.Go(func() error { tellServiceManager(ctx, log, answersAt(h.handler, origins[0]+"/api/health")); return nil })
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {
@@ -199,7 +198,7 @@ func (c *workerCommand) work(w console, db *store.DB, reload *reloader) error {
 	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
-	g.Go(func() error { service.Tell(ctx, log, service.Always); return nil })
+	g.Go(func() error { tellServiceManager(ctx, log, alwaysAlive); return nil })
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {

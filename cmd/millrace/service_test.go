@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/millrace/millrace/cmd/millrace/database"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 )
 
 func TestTheServiceManagerHearsHowTheServerIs(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSettingsComeFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := launch(t, millrace(t, "serve", "--config", file))
-	if _, err := os.Stat(filepath.Join(data, database.File)); err != nil {
+	if _, err := os.Stat(filepath.Join(data, installation.File)); err != nil {
 		t.Error("the file's --data does not count:", err)
 	}
 	if s.metrics == "" {
@@ -145,7 +145,7 @@ func TestSettingsComeFromAFile(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v %s", err, out)
 	}
-	if _, err := os.Stat(filepath.Join(other, database.File)); err != nil {
+	if _, err := os.Stat(filepath.Join(other, installation.File)); err != nil {
 		t.Error("a variable does not win over the file:", err)
 	}
 }

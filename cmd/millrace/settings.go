@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/cmd/millrace/database"
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
-	"github.com/millrace/millrace/cmd/millrace/logging"
-	"github.com/millrace/millrace/cmd/millrace/pipelines"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
@@ -25,11 +23,11 @@ import (
 type settings struct {
 	databaseSettings             `embed:""`
 	moneySettings                `embed:""`
-	logging.LogSettings          `embed:""`
+	LogSettings                  `embed:""`
 	imageSettings                `embed:""`
 	sources.Settings             `embed:""`
 	software.EnvironmentSettings `embed:""`
-	pipelines.PipelineSettings   `embed:""`
+	PipelineSettings             `embed:""`
 
 	retentionSettings `embed:""`
 	executors.Slurm   `embed:""`
@@ -89,7 +87,7 @@ type settings struct {
 }
 
 // databaseSettings say where things are kept; every command reads them.
-type databaseSettings = database.Settings
+type databaseSettings = installation.Settings
 
 // moneySettings say what things cost.
 type moneySettings struct {

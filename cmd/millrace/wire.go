@@ -20,8 +20,6 @@ import (
 
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
-	"github.com/millrace/millrace/cmd/millrace/installation"
-	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
@@ -120,7 +118,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &application{log: log, db: db, sender: mail.NewSender(db, transport, log, db.Now), metrics: newRegistry(), memory: memory.Limit(log)}
+	h := &application{log: log, db: db, sender: mail.NewSender(db, transport, log, db.Now), metrics: newRegistry(), memory: limitMemory(log)}
 	h.sender.Base = origins[0]
 	if err := s.checkMachines(ctx, db, log); err != nil {
 		return nil, err
@@ -199,7 +197,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: db.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: db.Now}
-	h.failures = installation.Recorder(db)
+	h.failures = failureRecorder(db)
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), origins[0], log, db.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: db.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: db.Now}
@@ -223,7 +221,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Reported:    reports,
 		Finding:     finding,
 		Failed:      h.failures.Record,
-		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
+		Operator:    newOperator(aboutSettings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		Clients:     offered,
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},

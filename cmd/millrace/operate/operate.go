@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/millrace/millrace/cmd/millrace/database"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -52,8 +52,8 @@ func at(t time.Time) string {
 
 // TeamSuspend has a team start nothing.
 type TeamSuspend struct {
-	database.Settings `embed:""`
-	Team              string `arg:"" help:"ID of the team."`
+	installation.Settings `embed:""`
+	Team                  string `arg:"" help:"ID of the team."`
 }
 
 // Run suspends it.
@@ -63,8 +63,8 @@ func (c *TeamSuspend) Run(w Console) error {
 
 // TeamResume lifts that.
 type TeamResume struct {
-	database.Settings `embed:""`
-	Team              string `arg:"" help:"ID of the team."`
+	installation.Settings `embed:""`
+	Team                  string `arg:"" help:"ID of the team."`
 }
 
 // Run lifts it.
@@ -72,7 +72,7 @@ func (c *TeamResume) Run(w Console) error {
 	return suspend(w, &c.Settings, c.Team, false, "%s can start runs again\n")
 }
 
-func suspend(w Console, s *database.Settings, team string, yes bool, says string) error {
+func suspend(w Console, s *installation.Settings, team string, yes bool, says string) error {
 	ctx := w.Audited("operator.team_suspension", team, team)
 	return s.Beside(ctx, func(db *store.DB) error {
 		if err := Service(db).Suspend(ctx, ids.Team(team), yes); err != nil {
@@ -85,7 +85,7 @@ func suspend(w Console, s *database.Settings, team string, yes bool, says string
 
 // TeamUsage lists what teams use.
 type TeamUsage struct {
-	database.Settings `embed:""`
+	installation.Settings `embed:""`
 }
 
 const teamsAtOnce = 500
@@ -123,8 +123,8 @@ type Mail struct {
 
 // MailTest sends one.
 type MailTest struct {
-	database.Settings `embed:""`
-	Address           string `arg:"" help:"Email address."`
+	installation.Settings `embed:""`
+	Address               string `arg:"" help:"Email address."`
 }
 
 // Run leaves the mail for the server, as everything that sends mail does.

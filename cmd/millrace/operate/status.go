@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/millrace/millrace/cmd/millrace/database"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/store"
@@ -20,7 +20,7 @@ type Workers struct {
 
 // WorkerList lists them.
 type WorkerList struct {
-	database.Settings `embed:""`
+	installation.Settings `embed:""`
 }
 
 // Run prints a table. Ids are in quotes, as a shell takes them: they have a space.
@@ -60,8 +60,8 @@ func orDash(text string) string {
 
 // WorkerDrain has one take no more.
 type WorkerDrain struct {
-	database.Settings `embed:""`
-	Worker            string `arg:"" help:"ID of the worker, from millrace admin worker list."`
+	installation.Settings `embed:""`
+	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list."`
 }
 
 // Run drains it.
@@ -71,8 +71,8 @@ func (c *WorkerDrain) Run(w Console) error {
 
 // WorkerUndrain lifts that.
 type WorkerUndrain struct {
-	database.Settings `embed:""`
-	Worker            string `arg:"" help:"ID of the worker, from millrace admin worker list."`
+	installation.Settings `embed:""`
+	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list."`
 }
 
 // Run lifts it.
@@ -80,7 +80,7 @@ func (c *WorkerUndrain) Run(w Console) error {
 	return drain(w, &c.Settings, c.Worker, false, "%s takes runs again\n")
 }
 
-func drain(w Console, s *database.Settings, worker string, yes bool, says string) error {
+func drain(w Console, s *installation.Settings, worker string, yes bool, says string) error {
 	ctx := w.Audited("operator.worker_drain", audit.Installation, worker)
 	return s.Beside(ctx, func(db *store.DB) error {
 		if err := Service(db).Drain(ctx, worker, yes); err != nil {
@@ -93,8 +93,8 @@ func drain(w Console, s *database.Settings, worker string, yes bool, says string
 
 // Status is how the installation does.
 type Status struct {
-	database.Settings `embed:""`
-	Errors            int `default:"20" help:"Number of recent requests that failed because of a server error to show."`
+	installation.Settings `embed:""`
+	Errors                int `default:"20" help:"Number of recent requests that failed because of a server error to show."`
 }
 
 // Run prints counts and two tables.

@@ -1,6 +1,4 @@
-// Package move brings an installation from its data folder to PostgreSQL and to
-// a bucket.
-package move
+package installation
 
 import (
 	"context"
@@ -18,27 +16,27 @@ import (
 	"github.com/millrace/millrace/internal/store"
 )
 
-// suffix is added to the name of a database that has moved.
-const suffix = ".moved"
+// movedSuffix is added to the name of a database that has moved.
+const movedSuffix = ".moved"
 
-// Check refuses to make a new database where one was that has moved: whoever
+// checkMoved refuses to make a new database where one was that has moved: whoever
 // starts a server on it has forgotten a setting.
-func Check(database string) error {
+func checkMoved(database string) error {
 	if !HasMoved(database) {
 		return nil
 	}
-	return fmt.Errorf("this installation was moved to PostgreSQL: give its --database-url, or rename %s if you want to go back to what it was then", database+suffix)
+	return fmt.Errorf("this installation was moved to PostgreSQL: give its --database-url, or rename %s if you want to go back to what it was then", database+movedSuffix)
 }
 
 // HasMoved reports whether a database was here and has moved.
 func HasMoved(database string) bool {
 	_, here := os.Stat(database)
-	_, moved := os.Stat(database + suffix)
+	_, moved := os.Stat(database + movedSuffix)
 	return errors.Is(here, fs.ErrNotExist) && moved == nil
 }
 
-// Plan is where an installation is, and where it goes.
-type Plan struct {
+// Move is where an installation is, and where it goes.
+type Move struct {
 	Database, Objects       string // a file and a folder of the data folder
 	DatabaseURL, StorageURL string // without the second, objects stay
 	AllowMissing            bool   // objects that the database names
@@ -48,7 +46,7 @@ type Plan struct {
 // Run moves it. No server uses either side. Objects come first: what the
 // database names is there when the database is. It can be killed and run again
 // until it has ended.
-func (p Plan) Run(ctx context.Context) error {
+func (p Move) Run(ctx context.Context) error {
 	m := store.Move{
 		From: p.Database, To: p.DatabaseURL, AllowMissing: p.AllowMissing,
 		Report: func(table string, rows int64) {
@@ -56,7 +54,7 @@ func (p Plan) Run(ctx context.Context) error {
 				fmt.Fprintf(p.Out, "%s: %d rows\n", table, rows)
 			}
 		},
-		Moved: func() error { return os.Rename(p.Database, p.Database+suffix) },
+		Moved: func() error { return os.Rename(p.Database, p.Database+movedSuffix) },
 	}
 	if HasMoved(p.Database) {
 		if p.StorageURL == "" {
@@ -89,7 +87,7 @@ func marks(s objects.Store) func(ctx context.Context, after string) ([]store.Mov
 }
 
 // moveObjects copies every object into the bucket, but those that are there.
-func (p Plan) moveObjects(ctx context.Context) (objects.Store, error) {
+func (p Move) moveObjects(ctx context.Context) (objects.Store, error) {
 	bucket, err := s3.Open(ctx, p.StorageURL, time.Now)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,4 @@
-// Package folderlock makes sure that one process owns a data folder.
-package folderlock
+package installation
 
 import (
 	"errors"
@@ -12,13 +11,13 @@ import (
 	"time"
 )
 
-// File is what is locked, in the folder. It names the owner.
-const File = "lock"
+// lockName is what is locked, in the folder. It names the owner.
+const lockName = "lock"
 
-// Take makes this process the owner of a folder until release. The lock is the
+// lockFolder makes this process the owner of a folder until release. The lock is the
 // kernel's: it ends with the process, however that ends.
-func Take(folder string) (release func(), err error) {
-	path := filepath.Join(folder, File)
+func lockFolder(folder string) (release func(), err error) {
+	path := filepath.Join(folder, lockName)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data folder: %w", err)

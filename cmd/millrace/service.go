@@ -1,6 +1,4 @@
-// Package service speaks with the service manager that started the program, if
-// one did: systemd.
-package service
+package main
 
 import (
 	"context"
@@ -14,9 +12,9 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Listen takes the socket that the service manager holds, or opens one. A socket
+// listen takes the socket that the service manager holds, or opens one. A socket
 // that outlives us lets clients wait, instead of being refused, while we restart.
-func Listen(address string) (net.Listener, error) {
+func listen(address string) (net.Listener, error) {
 	given, err := activation.Listeners()
 	if err != nil {
 		return nil, err
@@ -30,10 +28,10 @@ func Listen(address string) (net.Listener, error) {
 	return net.Listen("tcp", address)
 }
 
-// Tell says that we are ready, from then on that we are alive, as often as is
+// tellServiceManager says that we are ready, from then on that we are alive, as often as is
 // asked for, and when ctx ends that we stop. That nobody hears it, such as a unit
 // that is gone but whose variables were inherited, is no reason to stop.
-func Tell(ctx context.Context, log *slog.Logger, alive func(context.Context) bool) {
+func tellServiceManager(ctx context.Context, log *slog.Logger, alive func(context.Context) bool) {
 	say := func(state string) bool {
 		sent, err := daemon.SdNotify(false, state)
 		if err != nil {
@@ -67,12 +65,12 @@ func Tell(ctx context.Context, log *slog.Logger, alive func(context.Context) boo
 	}
 }
 
-// Always is for those whom nobody can ask.
-func Always(context.Context) bool { return true }
+// alwaysAlive is for those whom nobody can ask.
+func alwaysAlive(context.Context) bool { return true }
 
-// Answers asks a handler whether it is alive. It asks in a goroutine of its own,
+// answersAt asks a handler whether it is alive. It asks in a goroutine of its own,
 // since one that hangs would never say so.
-func Answers(h http.Handler, path string) func(context.Context) bool {
+func answersAt(h http.Handler, path string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()

@@ -1,5 +1,4 @@
-// Package logging says what is logged, and how.
-package logging
+package main
 
 import (
 	"io"

@@ -1,5 +1,4 @@
-// Package memory keeps a server within the memory that its machine has for it.
-package memory
+package main
 
 import (
 	"io/fs"
@@ -15,10 +14,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 )
 
-// Limit keeps the server within what its machine or cgroup has: the
+// limitMemory keeps the server within what its machine or cgroup has: the
 // garbage collector works harder before the kernel would end the process, and
 // large work is refused before that. GOMEMLIMIT has the last word.
-func Limit(log *slog.Logger) *bounds.Memory {
+func limitMemory(log *slog.Logger) *bounds.Memory {
 	limit := debug.SetMemoryLimit(-1)
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit = ownMemory(os.DirFS("/")); limit > 0 {

@@ -1,6 +1,4 @@
-// Package pipelines is how the operator says where the engines are that tasks may
-// launch pipelines with.
-package pipelines
+package main
 
 import (
 	"errors"

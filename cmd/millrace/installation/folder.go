@@ -1,6 +1,4 @@
-// Package datafolder makes the folder that a server keeps everything in, for
-// its own user alone.
-package datafolder
+package installation
 
 import (
 	"errors"
@@ -14,10 +12,10 @@ import (
 	"syscall"
 )
 
-// Make makes the data folder, or closes the one that is there to everybody but
+// makeFolder makes the data folder, or closes the one that is there to everybody but
 // its owner. What it holds opens every account. One that has a file of these
 // names is ours.
-func Make(path string, ours ...string) error {
+func makeFolder(path string, ours ...string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
