@@ -7,8 +7,6 @@
 package cli
 
 import (
-	"github.com/millrace/millrace/internal/cli/completion"
-	"github.com/millrace/millrace/internal/cli/manual"
 	"github.com/millrace/millrace/internal/cli/runs"
 )
 
@@ -39,6 +37,6 @@ type Commands struct {
 	Clients         clientsCommand         `cmd:"" group:"client" help:"List what to install on other machines, with the commands that do it."`
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its response."`
-	Completion      completion.Command     `cmd:"" group:"client" help:"Print a completion script for bash, zsh or fish."`
-	Man             manual.Command         `cmd:"" group:"client" help:"Print the manual page."`
+	Completion      completionCommand      `cmd:"" group:"client" help:"Print a completion script for bash, zsh or fish."`
+	Man             manualCommand          `cmd:"" group:"client" help:"Print the manual page."`
 }

@@ -1,5 +1,4 @@
-// Package completion prints scripts that complete the commands in a shell.
-package completion
+package cli
 
 import (
 	"fmt"
@@ -11,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/cli/screen"
 )
 
-// Command names the shell.
-type Command struct {
+// completionCommand prints a script that completes commands in a shell.
+type completionCommand struct {
 	Shell string   `arg:"" enum:"bash,zsh,fish,words" help:"bash, zsh or fish."`
 	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Words typed so far; what the scripts ask with."`
 }
@@ -41,7 +40,7 @@ complete -c millrace -a '(set -l typed (commandline -opc)[2..-1] (commandline -c
 }
 
 // Run prints a script, or for a script what may come next.
-func (c *Command) Run(w screen.Console, parsed *kong.Context) error {
+func (c *completionCommand) Run(w screen.Console, parsed *kong.Context) error {
 	if c.Shell != "words" {
 		_, err := fmt.Fprint(w.Out, completionScripts[c.Shell])
 		return err

@@ -1,4 +1,4 @@
-package manual_test
+package cli
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/millrace/millrace/internal/cli/manual"
 )
 
 // A page is read by roff, to which a dot at the beginning of a line, a backslash and a
@@ -32,7 +30,7 @@ func TestTheManualPageSaysWhatTheCommandsSay(t *testing.T) {
 	}
 	var first, again bytes.Buffer
 	for _, page := range []*bytes.Buffer{&first, &again} {
-		if err := manual.Write(page, parser.Model, "1.2-rc"); err != nil {
+		if err := writeManual(page, parser.Model, "1.2-rc"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package completion_test
+package cli
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/cli/clitest"
-	"github.com/millrace/millrace/internal/cli/completion"
 )
 
 // program has every kind of command and flag that completion has to tell apart.
@@ -30,7 +29,7 @@ type program struct {
 	} `cmd:"" aliases:"run,r"`
 	Rotate     struct{ Days int } `cmd:""`
 	Hidden     struct{}           `cmd:"" hidden:""`
-	Completion completion.Command `cmd:""`
+	Completion completionCommand  `cmd:""`
 	Verbose    bool
 }
 
