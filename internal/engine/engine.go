@@ -20,14 +20,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
-	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/pool"
-	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -121,14 +118,14 @@ type Options struct {
 	Verifier      *runs.Verifier // of the same objects
 	Remote        bool           // objects lie on another machine
 	Files         Files
-	Addresses     inputs.Addresses // what runs take from elsewhere, and
-	RemoteInputs  fetched.Remote   // who reads it
-	InputCache    int64            // bytes of it that are kept for further runs
+	Addresses     inputs.Addresses    // what runs take from elsewhere, and
+	RemoteInputs  inputs.RemoteReader // who reads it
+	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
 	Images        func(ids.Team) runimages.Store // those of a team; nil: no node can have one
 	Environments  func(ids.Team) runimages.Store // as Images
-	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
+	Sources       inputs.SourceStore             // nil: no workflow can have code from elsewhere
 	Programs      pipelines.Programs             // engines of pipelines that tasks can call
 	Pipelines     reported.LaunchedStore         // what those report; nil: nobody reads it
 	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
@@ -159,7 +156,7 @@ type Engine struct {
 	Options
 	wake     *signal // there may be runs to claim
 	leases   *lease.Keeper
-	preparer *prepare.Preparer // of queued runs
+	preparer *preparer // of queued runs
 	inputs   *inputs.Worker
 	software func(ids.Team) runimages.Store
 	pool     *pool.Pool // does what is slow for runs
@@ -198,10 +195,10 @@ func New(o Options) *Engine {
 	}
 	e.software = runimages.For(o.Images, o.Environments)
 	e.inputs = &inputs.Worker{
-		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.RemoteInputs, o.InputCache, e.diskLow),
+		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: inputs.NewFetched(o.Dir, o.RemoteInputs, o.InputCache, e.diskLow),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
-	e.preparer = prepare.New(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {
+	e.preparer = newPreparer(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {
 		e.Changed(id)
 		e.Wake()
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
-	"github.com/millrace/millrace/internal/engine/fetched"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -57,7 +57,7 @@ type harness struct {
 	journal    func(engine.Journal) engine.Journal // around the journal; nil: nothing
 	store      func(engine.Objects) engine.Objects // around the object store; nil: nothing
 	files      func(executor.Files) executor.Files // around the files of attempts; nil: nothing
-	elsewhere  fetched.Remote                      // nil: nothing is taken from there
+	elsewhere  inputs.RemoteReader                 // nil: nothing is taken from there
 	given      []addresses.Object                  // by the runs that are accepted
 	remote     bool                                // the objects are on another machine
 	flaky      *chance                             // nil: nothing fails

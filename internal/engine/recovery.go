@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -92,7 +92,7 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) error {
 	if err := r.inputFiles.Load(ctx); err != nil {
 		return err
 	}
-	r.source = runsource.Begin(r.run, r.g, r.e.Sources, r.images.Background)
+	r.source = inputs.BeginSource(r.run, r.g, r.e.Sources, r.images.Background)
 	if resumed {
 		if err := r.resume(ctx); err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/runclock"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -59,7 +58,7 @@ type execution struct {
 	produced   produced.Files
 	images     *runimages.Images
 	inputFiles *inputs.Inputs
-	source     *runsource.Source
+	source     *inputs.Source
 	verified   <-chan struct{} // closed when an earlier output was verified; nil: nothing waits for that
 
 	scattered int // shards of all its scatters

@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
-	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -285,7 +284,7 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	switch {
 	case inputs.CodeOf(err) != "":
 		code = inputs.CodeOf(err)
-	case runsource.IsUnavailable(err):
+	case inputs.SourceIsUnavailable(err):
 		code = lifecycle.SourceUnavailable
 	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing

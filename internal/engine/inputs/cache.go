@@ -1,6 +1,3 @@
-// Package inputs gives the tasks of a run their inputs. Tasks that cannot change
-// an input share one file, however many they are; what comes from another
-// machine is cached while the run executes.
 package inputs
 
 import (

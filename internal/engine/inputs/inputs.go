@@ -1,3 +1,7 @@
+// Package inputs gives the tasks of a run what the run was given: objects of the team's
+// store, files from elsewhere, and code from Git. Tasks that cannot change an input share
+// one file, however many they are. What comes from another machine is cached while the run
+// executes.
 package inputs
 
 import (
@@ -10,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -283,7 +286,7 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 	}
 	before, err := w.Known.Learn(in.ctx, in.run.Team, in.run.ID, o, sum, w.Now())
 	if err == nil && before != "" && before != sum {
-		err = fault.Invalid("%s has changed since the run first read it", o.Shown()).WithCode(fetched.Changed)
+		err = fault.Invalid("%s has changed since the run first read it", o.Shown()).WithCode(changedCode)
 	}
 	return sum, err
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
@@ -25,7 +24,7 @@ type bucket struct{ refused string }
 
 func (b bucket) Open(_ context.Context, _ ids.Team, o addresses.Object, from, length int64) (io.ReadCloser, error) {
 	if o.URL == b.refused {
-		return nil, fault.Forbidden("the bucket refuses it").WithCode(fetched.Unreachable)
+		return nil, fault.Forbidden("the bucket refuses it").WithCode(unreachableCode)
 	}
 	text := o.URL[from:]
 	if length >= 0 {
@@ -78,7 +77,7 @@ func readsOf(t *testing.T, n int, refused string) *Inputs {
 		k.list = append(k.list, addresses.Object{Address: addresses.Address{URL: url}, Endpoint: "https://s3.example.org", Size: int64(len(url)), ETag: "e"})
 	}
 	dir := t.TempDir()
-	w := &Worker{Dir: dir, Fetched: fetched.New(dir, bucket{refused}, 1<<30, func() bool { return false }), Known: k, Now: time.Now}
+	w := &Worker{Dir: dir, Fetched: NewFetched(dir, bucket{refused}, 1<<30, func() bool { return false }), Known: k, Now: time.Now}
 	in := w.Of(t.Context(), runs.Run{ID: "run_1", Team: "team_1"})
 	t.Cleanup(func() {
 		if err := in.Close(); err != nil {
@@ -150,7 +149,7 @@ func TestAFolderOfABucketIsGivenToManyAtOnce(t *testing.T) {
 func TestAFolderThatIsNotWholeIsNotGiven(t *testing.T) {
 	t.Parallel()
 	in := readsOf(t, 5, inBucket+"d1/r1.fq")
-	if err := learn(t, in); CodeOf(err) != fetched.Unreachable {
+	if err := learn(t, in); CodeOf(err) != unreachableCode {
 		t.Errorf("%v", err)
 	}
 	to := filepath.Join(t.TempDir(), "in")

@@ -1,5 +1,3 @@
-// Package inputs brings the inputs of runs to a worker: objects of the team's store,
-// and what lies elsewhere.
 package inputs
 
 import (
@@ -13,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -38,7 +35,7 @@ type Worker struct {
 	Owner   string // the worker's name
 	Objects Open
 	Remote  bool // objects lie on another machine
-	Fetched *fetched.Store
+	Fetched *Fetched
 	Known   Addresses
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -107,7 +104,7 @@ func CodeOf(err error) lifecycle.ErrorCode {
 		return ""
 	}
 	switch known.Code {
-	case fetched.Unreachable, fetched.Changed, fetched.DiskFull:
+	case unreachableCode, changedCode, diskFullCode:
 		return lifecycle.ErrorCode(known.Code)
 	}
 	return ""

@@ -20,7 +20,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
@@ -75,7 +74,7 @@ func worker(t *testing.T, n *noted, takes time.Duration) *Worker {
 	n.learnt = map[string]string{}
 	dir := t.TempDir()
 	return &Worker{
-		Dir: dir, Owner: "w1", Fetched: fetched.New(dir, slow{takes: takes}, 1<<30, func() bool { return false }), Known: n, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Dir: dir, Owner: "w1", Fetched: NewFetched(dir, slow{takes: takes}, 1<<30, func() bool { return false }), Known: n, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 }
 
@@ -123,10 +122,10 @@ func TestAnInputThatIsAnotherThanBefore(t *testing.T) {
 	for err = in.Learn([]string{"s3://lab/a"}); errors.Is(err, ErrFetching); err = in.Learn([]string{"s3://lab/a"}) {
 		<-in.Changed()
 	}
-	if CodeOf(err) != fetched.Changed || !strings.Contains(err.Error(), "since the run first read it") {
+	if CodeOf(err) != changedCode || !strings.Contains(err.Error(), "since the run first read it") {
 		t.Error(err)
 	}
-	if err := in.Link(t.Context(), filepath.Join(t.TempDir(), "a"), false, "s3://lab/a"); CodeOf(err) != fetched.Changed {
+	if err := in.Link(t.Context(), filepath.Join(t.TempDir(), "a"), false, "s3://lab/a"); CodeOf(err) != changedCode {
 		t.Errorf("it was given: %v", err)
 	}
 }
@@ -222,7 +221,7 @@ func TestTeamsThatAreGoneLeaveNothing(t *testing.T) {
 
 func TestWhichFailuresAreOfInputs(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[string]lifecycle.ErrorCode{fetched.Unreachable: "input_unreachable", fetched.Changed: "input_changed", fetched.DiskFull: "disk_full", "other": "", "": ""} {
+	for code, want := range map[string]lifecycle.ErrorCode{unreachableCode: "input_unreachable", changedCode: "input_changed", diskFullCode: "disk_full", "other": "", "": ""} {
 		err := fmt.Errorf("staging: %w", fault.Invalid("no").WithCode(code))
 		if got := CodeOf(err); got != want {
 			t.Errorf("%q: %q", code, got)

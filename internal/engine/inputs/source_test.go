@@ -1,4 +1,4 @@
-package runsource_test
+package inputs_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/engine/cachekey"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/runsource"
+	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -49,14 +49,14 @@ func TestTheCommitIsFoundOutOnce(t *testing.T) {
 	t.Parallel()
 	store, g := &repository{}, definition(t)
 	run, step := runs.Run{}, runs.Step{}
-	s := runsource.Begin(run, g, store, atOnce)
+	s := inputs.BeginSource(run, g, store, atOnce)
 	s.Record(&run, &step)
 	if run.Commit != "c1" || step.Commit != "c1" || step.Empty() {
 		t.Errorf("recorded are %q and %q", run.Commit, step.Commit)
 	}
 	s.Close()
 	run.Commit = "c0" // as another worker has recorded it
-	again := runsource.Begin(run, g, store, atOnce)
+	again := inputs.BeginSource(run, g, store, atOnce)
 	p := cachekey.Parts{}
 	if err := again.NameIn(p, g.Nodes[0]); err != nil || p["source"] != "hash of c0" || store.resolved != 1 {
 		t.Errorf("it is %v after %d questions: %v", p, store.resolved, err)
@@ -70,7 +70,7 @@ func TestTheCommitIsFoundOutOnce(t *testing.T) {
 func TestOnlyWhoMentionsTheCodeSeesIt(t *testing.T) {
 	t.Parallel()
 	g := definition(t)
-	s := runsource.Begin(runs.Run{}, g, &repository{}, atOnce)
+	s := inputs.BeginSource(runs.Run{}, g, &repository{}, atOnce)
 	var spec executor.Spec
 	if at := s.AddTo(&spec, g.Nodes[1], "/inputs"); at != "" || len(spec.Inputs) > 0 {
 		t.Errorf("the other one finds it at %q", at)
@@ -87,19 +87,19 @@ func TestOnlyWhoMentionsTheCodeSeesIt(t *testing.T) {
 func TestWhoIsToBlameIsSaid(t *testing.T) {
 	t.Parallel()
 	g := definition(t)
-	theirs := fault.Invalid("there is no branch").WithCode(runsource.Unavailable)
+	theirs := fault.Invalid("there is no branch").WithCode(inputs.SourceUnavailable)
 	ours := errors.New("no disk")
 	for _, want := range []error{theirs, ours} {
-		err := runsource.Begin(runs.Run{}, g, &repository{err: want}, atOnce).NameIn(cachekey.Parts{}, g.Nodes[0])
-		if !errors.Is(err, want) || runsource.IsUnavailable(err) != (want != ours) {
+		err := inputs.BeginSource(runs.Run{}, g, &repository{err: want}, atOnce).NameIn(cachekey.Parts{}, g.Nodes[0])
+		if !errors.Is(err, want) || inputs.SourceIsUnavailable(err) != (want != ours) {
 			t.Errorf("of %v it says %v", want, err)
 		}
 	}
-	if err := runsource.Begin(runs.Run{}, g, nil, atOnce).NameIn(cachekey.Parts{}, g.Nodes[0]); !runsource.IsUnavailable(err) {
+	if err := inputs.BeginSource(runs.Run{}, g, nil, atOnce).NameIn(cachekey.Parts{}, g.Nodes[0]); !inputs.SourceIsUnavailable(err) {
 		t.Errorf("without a store: %v", err)
 	}
 	plain, _ := graph.Parse([]byte(`{"nodes":[{"id":"a","command":"ls $SOURCE_DIR"}]}`))
-	s := runsource.Begin(runs.Run{}, plain, &repository{}, atOnce)
+	s := inputs.BeginSource(runs.Run{}, plain, &repository{}, atOnce)
 	if !s.Ready() || s.NameIn(cachekey.Parts{}, plain.Nodes[0]) != nil {
 		t.Error("a run without code waits for some")
 	}

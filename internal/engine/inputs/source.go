@@ -1,7 +1,4 @@
-// Package runsource holds the code of one run: which commit it is is found out
-// once, so that all its tasks see the same, and the files are fetched in the
-// background, since that can take minutes.
-package runsource
+package inputs
 
 import (
 	"context"
@@ -17,9 +14,9 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Store brings code from where it is kept. What it says in a foreseen fault with
+// SourceStore brings code from where it is kept. What it says in a foreseen fault with
 // the code Unavailable is about the repository; the rest is ours.
-type Store interface {
+type SourceStore interface {
 	// Resolve finds the commit that a source stands for now.
 	Resolve(ctx context.Context, r runs.Run, s source.Source) (commit string, err error)
 	// Tree is a folder with the files of a commit, and a hash of them. It stays
@@ -27,17 +24,18 @@ type Store interface {
 	Tree(ctx context.Context, r runs.Run, s source.Source, commit string) (folder, hash string, release func(), err error)
 }
 
-// Unavailable is the code of a failure of which the repository is the cause.
-const Unavailable = string(lifecycle.SourceUnavailable)
+// SourceUnavailable is the code of a failure of which the repository is the cause.
+const SourceUnavailable = string(lifecycle.SourceUnavailable)
 
-// IsUnavailable reports whether a repository is the cause of a failure.
-func IsUnavailable(err error) bool {
+// SourceIsUnavailable reports whether a repository is the cause of a failure.
+func SourceIsUnavailable(err error) bool {
 	known, ok := errors.AsType[*fault.Error](err)
-	return ok && known.Code == Unavailable
+	return ok && known.Code == SourceUnavailable
 }
 
-// Source is the code of a run. What it is can be read once Ready has reported
-// true. Nil is that of a run which has none.
+// Source is the code of one run. Its commit is looked up once, so that all tasks see
+// the same, and its files are fetched in the background, since that can take minutes.
+// It can be read once Ready has reported true. A run without code has a nil Source.
 type Source struct {
 	commit  string
 	folder  string
@@ -51,10 +49,10 @@ type Source struct {
 // failed is set.
 type Background func(failed *error, work func(context.Context) error) chan struct{}
 
-// Begin fetches the code of a run whose commands use some. A run that has begun
+// BeginSource fetches the code of a run whose commands use some. A run that has begun
 // before keeps its commit.
-func Begin(r runs.Run, g *graph.Graph, store Store, in Background) *Source {
-	if g.Source == nil || !uses(g) {
+func BeginSource(r runs.Run, g *graph.Graph, store SourceStore, in Background) *Source {
+	if g.Source == nil || !usesSource(g) {
 		return nil
 	}
 	s := &Source{}
@@ -63,7 +61,7 @@ func Begin(r runs.Run, g *graph.Graph, store Store, in Background) *Source {
 	return s
 }
 
-func uses(g *graph.Graph) bool {
+func usesSource(g *graph.Graph) bool {
 	for _, n := range g.Order() {
 		if n.UsesSource() {
 			return true
@@ -72,7 +70,7 @@ func uses(g *graph.Graph) bool {
 	return false
 }
 
-func (s *Source) fetch(ctx context.Context, r runs.Run, from source.Source, store Store) (err error) {
+func (s *Source) fetch(ctx context.Context, r runs.Run, from source.Source, store SourceStore) (err error) {
 	if store == nil {
 		return fault.Invalid("this server fetches no code from Git").WithCode("source_unavailable")
 	}
@@ -116,9 +114,9 @@ func (s *Source) NameIn(p cachekey.Parts, n *graph.Node) error {
 	return s.err
 }
 
-// folderName is where the code is among the inputs of a task. No port is called
+// sourceFolder is where the code is among the inputs of a task. No port is called
 // that.
-const folderName = ".source"
+const sourceFolder = ".source"
 
 // AddTo brings the code to a task of a node that uses it, and returns where its
 // command finds it.
@@ -126,8 +124,8 @@ func (s *Source) AddTo(spec *executor.Spec, n *graph.Node, inputs string) string
 	if s == nil || !n.UsesSource() {
 		return ""
 	}
-	spec.Inputs = append(spec.Inputs, executor.Input{Path: folderName, Folder: s.folder})
-	return path.Join(inputs, folderName)
+	spec.Inputs = append(spec.Inputs, executor.Input{Path: sourceFolder, Folder: s.folder})
+	return path.Join(inputs, sourceFolder)
 }
 
 // Close lets go of the code. What tasks were given stays.

@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestSlowHostsLeaveOtherTeamsTheirTurns(t *testing.T) {
 	const teams = 10
 	bytes, sum := random(1000)
 	remote := &slowTeams{far: &far{bytes: bytes, left: -1}, opened: make(chan struct{})}
-	s := New(t.TempDir(), remote, 1<<40, never)
+	s := NewFetched(t.TempDir(), remote, 1<<40, neverLow)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var slow sync.WaitGroup
@@ -117,8 +117,8 @@ func TestSlowHostIsGivenUp(t *testing.T) {
 				o := addresses.Object{Address: addresses.Address{URL: secretLink}, Size: 1 << 30, ETag: tt.etag}
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
-				_, err := New(t.TempDir(), drips{tt.breaksOff}, 1<<40, never).Fetch(ctx, "team_1", "run_1", o, ignore)
-				if codeOf(err) != Unreachable || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "secret") {
+				_, err := NewFetched(t.TempDir(), drips{tt.breaksOff}, 1<<40, neverLow).Fetch(ctx, "team_1", "run_1", o, ignore)
+				if codeOf(err) != unreachableCode || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("%v (%s)", err, codeOf(err))
 				}
 			})

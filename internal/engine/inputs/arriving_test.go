@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func TestWhatHasJustArrivedIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	bytes, sum := random(1000)
-	s := New(t.TempDir(), &far{bytes: bytes, left: -1}, 0, never)
+	s := NewFetched(t.TempDir(), &far{bytes: bytes, left: -1}, 0, neverLow)
 	ctx, stop := context.WithCancel(t.Context())
 	var cleaners sync.WaitGroup
 	for range 2 {

@@ -1,4 +1,4 @@
-package prepare
+package engine
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // world is what runs are prepared with: each thing takes a minute.
 type world struct {
-	*Preparer
+	*preparer
 	mu   sync.Mutex
 	said []string
 	slow time.Duration
@@ -72,7 +72,7 @@ func newWorld() *world {
 	needed := func(_ context.Context, _ ids.Run, _ *runimages.Images, refs []string) []string {
 		return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return ref == "unneeded" })
 	}
-	w.Preparer = New(images, needed, w, func(run ids.Run) { w.say(string(run) + " is ready") })
+	w.preparer = newPreparer(images, needed, w, func(run ids.Run) { w.say(string(run) + " is ready") })
 	return w
 }
 
@@ -150,7 +150,7 @@ func TestPreparingEndsAfterItsTime(t *testing.T) {
 		w.Begin(t.Context(), "run_1", "team_1", needs[:1])
 		began := time.Now()
 		w.work.Wait()
-		if took := time.Since(began); took != maxTime {
+		if took := time.Since(began); took != maxPreparation {
 			t.Errorf("it took %s", took)
 		}
 		images := w.Take("run_1")

@@ -1,7 +1,4 @@
-// Package fetched keeps what a worker has read from elsewhere on its disk: once for
-// all tasks and runs of a team that need the same bytes, each file under the hash
-// of what it holds. What belongs to one team and endpoint is of no use to others.
-package fetched
+package inputs
 
 import (
 	"context"
@@ -21,20 +18,22 @@ import (
 	"github.com/millrace/millrace/internal/turns"
 )
 
-// folderName is in the folder of the attempts, so that tasks can be given hard links.
-const folderName = ".fetched"
+// fetchedFolder is in the folder of the attempts, so that tasks can be given hard links.
+const fetchedFolder = ".fetched"
 
-// Remote reads what lies elsewhere.
-type Remote interface {
+// RemoteReader reads what lies elsewhere.
+type RemoteReader interface {
 	// Open reads a stretch of an object, to its end where length is negative. An
 	// object that is not what it was is fault.KindConflict.
 	Open(ctx context.Context, team ids.Team, o addresses.Object, from, length int64) (io.ReadCloser, error)
 }
 
-// Store is a worker's. All methods may be called at the same time.
-type Store struct {
+// Fetched keeps on disk what a worker has read from elsewhere: once for all tasks and
+// runs of a team that need the same bytes, each file under the hash of what it holds.
+// Teams and endpoints share nothing. All methods may be called at the same time.
+type Fetched struct {
 	dir    string
-	remote Remote
+	remote RemoteReader
 	limit  int64       // bytes that are kept beyond what runs use
 	low    func() bool // the disk has no room for more
 
@@ -54,14 +53,14 @@ const (
 	maxTeamFiles = 4
 	maxParts     = 4
 
-	tellEvery = 500 * time.Millisecond // how far a transfer is
+	arrivedEvery = 500 * time.Millisecond // how far a transfer is
 )
 
-// New is the store of the worker whose attempts are in a folder. It uses no disk until
+// NewFetched is the store of the worker whose attempts are in a folder. It uses no disk until
 // something is fetched.
-func New(attempts string, remote Remote, limit int64, low func() bool) *Store {
-	return &Store{
-		dir: filepath.Join(attempts, folderName), remote: remote, limit: limit, low: low,
+func NewFetched(attempts string, remote RemoteReader, limit int64, low func() bool) *Fetched {
+	return &Fetched{
+		dir: filepath.Join(attempts, fetchedFolder), remote: remote, limit: limit, low: low,
 		active: map[string]*transfer{}, ending: map[*transfer]string{}, sums: map[string]string{}, used: map[ids.Run]map[string]bool{}, turns: turns.New[ids.Team](maxFiles, maxTeamFiles),
 	}
 }
@@ -77,7 +76,7 @@ type transfer struct {
 }
 
 // folder is where what a team has of an endpoint is kept.
-func (s *Store) folder(team ids.Team, endpoint string) string {
+func (s *Fetched) folder(team ids.Team, endpoint string) string {
 	return filepath.Join(s.dir, string(team), name(endpoint))
 }
 
@@ -91,7 +90,7 @@ func name(parts ...string) string {
 
 // Has reports whether an object whose hash is known is here, and keeps it for the
 // run.
-func (s *Store) Has(team ids.Team, run ids.Run, o addresses.Object) bool {
+func (s *Fetched) Has(team ids.Team, run ids.Run, o addresses.Object) bool {
 	if o.Learnt == "" {
 		return false
 	}
@@ -106,13 +105,13 @@ func (s *Store) Has(team ids.Team, run ids.Run, o addresses.Object) bool {
 }
 
 // Open is an object of a run's that was fetched.
-func (s *Store) Open(team ids.Team, o addresses.Object) (*os.File, error) {
+func (s *Fetched) Open(team ids.Team, o addresses.Object) (*os.File, error) {
 	return os.Open(filepath.Join(s.folder(team, o.Endpoint), o.Learnt))
 }
 
 // Fetch brings an object here for a run, and returns its hash. Others who want the same
 // bytes at that time wait for the same transfer; arrived is told how far it is.
-func (s *Store) Fetch(ctx context.Context, team ids.Team, run ids.Run, o addresses.Object, arrived func(int64)) (sum string, err error) {
+func (s *Fetched) Fetch(ctx context.Context, team ids.Team, run ids.Run, o addresses.Object, arrived func(int64)) (sum string, err error) {
 	folder := s.folder(team, o.Endpoint)
 	if err := asGiven(o, o.Learnt); o.Learnt != "" && err != nil {
 		return "", err
@@ -143,7 +142,7 @@ func (s *Store) Fetch(ctx context.Context, team ids.Team, run ids.Run, o address
 }
 
 // learnt is the hash of what has arrived under a name, if that is known.
-func (s *Store) learnt(path string) string {
+func (s *Fetched) learnt(path string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sums[path]
@@ -151,7 +150,7 @@ func (s *Store) learnt(path string) string {
 
 // wait waits for the end of a transfer.
 func (t *transfer) wait(ctx context.Context, arrived func(int64)) error {
-	ticker := time.NewTicker(tellEvery)
+	ticker := time.NewTicker(arrivedEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -166,13 +165,13 @@ func (t *transfer) wait(ctx context.Context, arrived func(int64)) error {
 }
 
 // join begins a transfer, or waits for one that is under way.
-func (s *Store) join(ctx context.Context, path string, team ids.Team, o addresses.Object) *transfer {
+func (s *Fetched) join(ctx context.Context, path string, team ids.Team, o addresses.Object) *transfer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.active[path]
 	if t == nil {
 		alone, stop := context.WithCancel(context.WithoutCancel(ctx))
-		f := &file{store: s, team: team, object: o, path: path}
+		f := &fetchedFile{store: s, team: team, object: o, path: path}
 		t = &transfer{stop: stop, done: make(chan struct{}), arrived: f.arrived.Load}
 		f.transfer = t
 		s.active[path] = t
@@ -198,7 +197,7 @@ func (s *Store) join(ctx context.Context, path string, team ids.Team, o addresse
 }
 
 // leave ends a transfer that nobody waits for, and returns when it has ended.
-func (s *Store) leave(path string, t *transfer) {
+func (s *Fetched) leave(path string, t *transfer) {
 	s.mu.Lock()
 	t.waiting--
 	last := t.waiting == 0
@@ -215,7 +214,7 @@ func (s *Store) leave(path string, t *transfer) {
 	}
 }
 
-func (s *Store) transfer(ctx context.Context, f *file) (sum string, err error) {
+func (s *Fetched) transfer(ctx context.Context, f *fetchedFile) (sum string, err error) {
 	giveBack, err := s.turns.Take(ctx, f.team)
 	if err != nil {
 		return "", err
@@ -233,7 +232,7 @@ func (s *Store) transfer(ctx context.Context, f *file) (sum string, err error) {
 }
 
 // use keeps a file for a run. The lock is held.
-func (s *Store) use(run ids.Run, file string) {
+func (s *Fetched) use(run ids.Run, file string) {
 	if s.used[run] == nil {
 		s.used[run] = map[string]bool{}
 	}
@@ -241,7 +240,7 @@ func (s *Store) use(run ids.Run, file string) {
 }
 
 // Release lets go of what a run used, and makes room.
-func (s *Store) Release(run ids.Run) error {
+func (s *Fetched) Release(run ids.Run) error {
 	s.mu.Lock()
 	_, used := s.used[run]
 	delete(s.used, run)
@@ -253,10 +252,10 @@ func (s *Store) Release(run ids.Run) error {
 }
 
 // Low reports whether the disk has no room for more.
-func (s *Store) Low() bool { return s.low() }
+func (s *Fetched) Low() bool { return s.low() }
 
 // Teams are those of which something is here.
-func (s *Store) Teams() (list []ids.Team, err error) {
+func (s *Fetched) Teams() (list []ids.Team, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -268,4 +267,6 @@ func (s *Store) Teams() (list []ids.Team, err error) {
 }
 
 // Forget removes what a team has here. Files that tasks were given stay.
-func (s *Store) Forget(team ids.Team) error { return os.RemoveAll(filepath.Join(s.dir, string(team))) }
+func (s *Fetched) Forget(team ids.Team) error {
+	return os.RemoveAll(filepath.Join(s.dir, string(team)))
+}

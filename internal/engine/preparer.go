@@ -1,7 +1,4 @@
-// Package prepare fetches what queued runs need before they take capacity on a
-// worker. Which runs those are is decided in runs/admission; nothing here outlives the
-// process, and whoever comes next begins again.
-package prepare
+package engine
 
 import (
 	"context"
@@ -13,15 +10,17 @@ import (
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
-// maxTime is how long a run is prepared. What is missing then is the run's to
+// maxPreparation is how long a run is prepared. What is missing then is the run's to
 // wait for.
-const maxTime = 30 * time.Minute
+const maxPreparation = 30 * time.Minute
 
-// Preparer prepares runs. All methods may be called at the same time.
-type Preparer struct {
+// preparer fetches what queued runs need before they take capacity on a worker.
+// Package admission decides which runs those are. Nothing here outlives the process.
+// All methods may be called at the same time.
+type preparer struct {
 	images func(ids.Team) runimages.Store
-	needed Needed
-	inputs Inputs
+	needed neededImages
+	inputs preparedInputs
 	ready  func(ids.Run) // called when nothing is missing any more
 
 	mu   sync.Mutex
@@ -29,12 +28,12 @@ type Preparer struct {
 	work sync.WaitGroup
 }
 
-// Needed says which images a run cannot start without, once it is known what
+// neededImages says which images a run cannot start without, once it is known what
 // each of them is.
-type Needed func(ctx context.Context, run ids.Run, images *runimages.Images, refs []string) []string
+type neededImages func(ctx context.Context, run ids.Run, images *runimages.Images, refs []string) []string
 
-// Inputs are what runs take from elsewhere.
-type Inputs interface {
+// preparedInputs are what runs take from elsewhere.
+type preparedInputs interface {
 	// Prepare fetches those of a run, until ctx ends.
 	Prepare(ctx context.Context, team ids.Team, run ids.Run)
 	// Release lets go of what was fetched for a run.
@@ -47,13 +46,13 @@ type preparation struct {
 	ready  bool
 }
 
-// New prepares nothing yet.
-func New(images func(ids.Team) runimages.Store, needed Needed, inputs Inputs, ready func(ids.Run)) *Preparer {
-	return &Preparer{images: images, needed: needed, inputs: inputs, ready: ready, runs: map[ids.Run]*preparation{}}
+// newPreparer prepares nothing yet.
+func newPreparer(images func(ids.Team) runimages.Store, needed neededImages, inputs preparedInputs, ready func(ids.Run)) *preparer {
+	return &preparer{images: images, needed: needed, inputs: inputs, ready: ready, runs: map[ids.Run]*preparation{}}
 }
 
 // State are the runs that are prepared here; true once nothing is missing.
-func (p *Preparer) State() map[ids.Run]bool {
+func (p *preparer) State() map[ids.Run]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := make(map[ids.Run]bool, len(p.runs))
@@ -64,8 +63,8 @@ func (p *Preparer) State() map[ids.Run]bool {
 }
 
 // Begin fetches what a run needs, until ctx ends.
-func (p *Preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs []admission.Need) {
-	limited, stop := context.WithTimeout(ctx, maxTime)
+func (p *preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs []admission.Need) {
+	limited, stop := context.WithTimeout(ctx, maxPreparation)
 	one := &preparation{images: runimages.Open(ctx, p.images(team)), stop: stop}
 	var refs []string
 	for _, n := range needs {
@@ -102,7 +101,7 @@ func (p *Preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs [
 
 // Take hands over what is there for a run that starts; nil if nothing was
 // prepared. The caller closes it.
-func (p *Preparer) Take(id ids.Run) *runimages.Images {
+func (p *preparer) Take(id ids.Run) *runimages.Images {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.runs[id]
@@ -114,7 +113,7 @@ func (p *Preparer) Take(id ids.Run) *runimages.Images {
 }
 
 // Drop ends the preparing of a run that will not start here.
-func (p *Preparer) Drop(id ids.Run) {
+func (p *preparer) Drop(id ids.Run) {
 	p.mu.Lock()
 	one := p.runs[id]
 	delete(p.runs, id)
@@ -130,7 +129,7 @@ func (p *Preparer) Drop(id ids.Run) {
 }
 
 // Close drops all and waits until nothing is fetched any more.
-func (p *Preparer) Close() {
+func (p *preparer) Close() {
 	for id := range p.State() {
 		p.Drop(id)
 	}

@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // onDisk are the files of team_1 that end with a suffix.
 func onDisk(t *testing.T, dir, suffix string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, folderName, "team_1", "*", "*"+suffix))
+	list, err := filepath.Glob(filepath.Join(dir, fetchedFolder, "team_1", "*", "*"+suffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +57,9 @@ func TestPartsAreReadAgainWhereTheirFileWentToMakeRoom(t *testing.T) {
 			t.Error("the first part was never marked")
 		}
 	}
-	s := New(dir, firstPartOnly{whole, marked}, 1000, never)
+	s := NewFetched(dir, firstPartOnly{whole, marked}, 1000, neverLow)
 	o := object(len(bytes))
-	if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore); codeOf(err) != Unreachable {
+	if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore); codeOf(err) != unreachableCode {
 		t.Fatal(err)
 	}
 	if err := s.MakeRoom(); err != nil {
@@ -68,7 +68,7 @@ func TestPartsAreReadAgainWhereTheirFileWentToMakeRoom(t *testing.T) {
 	if left := onDisk(t, dir, dataSuffix); len(left) != 0 {
 		t.Fatalf("no room was made: %q", left)
 	}
-	got, err := New(dir, whole, 1<<40, never).Fetch(t.Context(), "team_1", "run_2", o, ignore)
+	got, err := NewFetched(dir, whole, 1<<40, neverLow).Fetch(t.Context(), "team_1", "run_2", o, ignore)
 	if err != nil || got != sum {
 		t.Errorf("%s, %v, want %s", got, err, sum)
 	}
@@ -83,7 +83,7 @@ func TestMarksThatAKilledWorkerLeftCountForNothing(t *testing.T) {
 	o := object(len(bytes))
 	fetch := func(run ids.Run) {
 		t.Helper()
-		got, err := New(dir, f, 0, never).Fetch(t.Context(), "team_1", run, o, ignore)
+		got, err := NewFetched(dir, f, 0, neverLow).Fetch(t.Context(), "team_1", run, o, ignore)
 		if err != nil || got != sum {
 			t.Fatalf("%s, %v, want %s", got, err, sum)
 		}

@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/millrace/millrace/internal/safedial"
 )
 
-// file is an object while it arrives: the bytes so far, and a mark for each part that
+// fetchedFile is an object while it arrives: the bytes so far, and a mark for each part that
 // is on the disk whole. A worker that was killed goes on with what is marked.
-type file struct {
-	store  *Store
+type fetchedFile struct {
+	store  *Fetched
 	team   ids.Team
 	object addresses.Object
 	path   string // with suffixes, until its hash is known
@@ -44,13 +44,13 @@ const (
 // The codes of what can go wrong, as the run shows them. The sentences with them are
 // for people and have no cause: that may be what the other side wrote.
 const (
-	Unreachable = "input_unreachable"
-	Changed     = "input_changed"
-	DiskFull    = "disk_full"
+	unreachableCode = "input_unreachable"
+	changedCode     = "input_changed"
+	diskFullCode    = "disk_full"
 )
 
 // begin opens the file for one transfer at a time.
-func (f *file) begin() (end func(), err error) {
+func (f *fetchedFile) begin() (end func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return nil, err
 	}
@@ -68,10 +68,10 @@ func (f *file) begin() (end func(), err error) {
 
 // inParts reports whether stretches of the object can be read by themselves and
 // belong together: its size is known, and an etag says that it is the same.
-func (f *file) inParts() bool { return f.object.ETag != "" && f.object.Size > 0 }
+func (f *fetchedFile) inParts() bool { return f.object.ETag != "" && f.object.Size > 0 }
 
 // fetch reads what is missing.
-func (f *file) fetch(ctx context.Context) error {
+func (f *fetchedFile) fetch(ctx context.Context) error {
 	if !f.inParts() {
 		return f.whole(ctx)
 	}
@@ -106,11 +106,11 @@ func (f *file) fetch(ctx context.Context) error {
 
 // part reads one part, from where it broke off when it does. It is marked when its
 // bytes are on the disk.
-func (f *file) part(ctx context.Context, n, from, size int64) error {
+func (f *fetchedFile) part(ctx context.Context, n, from, size int64) error {
 	end := from + size
 	err := f.again(ctx, func() (moved int64, err error) {
 		if f.store.low() {
-			return 0, fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(DiskFull)
+			return 0, fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(diskFullCode)
 		}
 		got, err := f.read(ctx, from, end-from, func(r io.Reader) (int64, error) {
 			return io.Copy(io.NewOffsetWriter(f.data, from), &counted{io.LimitReader(r, end-from), &f.arrived})
@@ -133,7 +133,7 @@ func (f *file) part(ctx context.Context, n, from, size int64) error {
 
 // read has a stretch of the object copied, to its end where length is negative. A host
 // that sends too slowly is safedial.ErrSlow.
-func (f *file) read(ctx context.Context, from, length int64, copied func(io.Reader) (int64, error)) (int64, error) {
+func (f *fetchedFile) read(ctx context.Context, from, length int64, copied func(io.Reader) (int64, error)) (int64, error) {
 	ctx, transfer := safedial.WatchSpeed(ctx)
 	defer transfer.End()
 	r, err := f.store.remote.Open(ctx, f.team, f.object, from, length)
@@ -147,7 +147,7 @@ func (f *file) read(ctx context.Context, from, length int64, copied func(io.Read
 
 // whole reads everything in one go, for there is nothing to tell what belongs
 // together.
-func (f *file) whole(ctx context.Context) error {
+func (f *fetchedFile) whole(ctx context.Context) error {
 	return f.again(ctx, func() (int64, error) {
 		f.arrived.Store(0)
 		if err := f.data.Truncate(0); err != nil {
@@ -185,7 +185,7 @@ type watchful struct {
 func (w *watchful) Read(p []byte) (int, error) {
 	if w.since > partSize {
 		if w.since = 0; w.low() {
-			return 0, fault.Conflict("the server's disk has no room for it").WithCode(DiskFull)
+			return 0, fault.Conflict("the server's disk has no room for it").WithCode(diskFullCode)
 		}
 	}
 	n, err := w.counted.Read(p)
@@ -201,7 +201,7 @@ const (
 
 // again tries until it works, is refused, or fails too often in a row. A try that moved
 // bytes does not count, unless all together are slower than a host may be.
-func (f *file) again(ctx context.Context, try func() (moved int64, err error)) error {
+func (f *fetchedFile) again(ctx context.Context, try func() (moved int64, err error)) error {
 	pause, began, got := firstPause, time.Now(), int64(0)
 	for tries := 1; ; tries++ {
 		moved, err := try()
@@ -222,10 +222,10 @@ func (f *file) again(ctx context.Context, try func() (moved int64, err error)) e
 			tries, pause = 0, firstPause
 		}
 		if tries == maxTries && slow {
-			return fault.Invalid("%s cannot be read: %s", f.object.Shown(), safedial.ErrSlow).WithCode(Unreachable)
+			return fault.Invalid("%s cannot be read: %s", f.object.Shown(), safedial.ErrSlow).WithCode(unreachableCode)
 		}
 		if tries == maxTries {
-			return fault.Invalid("%s cannot be read: the other side breaks off again and again", f.object.Shown()).WithCode(Unreachable)
+			return fault.Invalid("%s cannot be read: the other side breaks off again and again", f.object.Shown()).WithCode(unreachableCode)
 		}
 		select {
 		case <-ctx.Done():
@@ -237,35 +237,35 @@ func (f *file) again(ctx context.Context, try func() (moved int64, err error)) e
 }
 
 // final is an error for people, if trying again is of no use.
-func (f *file) final(err error) (error, bool) {
+func (f *fetchedFile) final(err error) (error, bool) {
 	known, foreseen := errors.AsType[*fault.Error](err)
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
 		return f.local(err), true
 	case !foreseen || known.Kind == fault.KindUnavailable:
 		return err, false
-	case known.Code == DiskFull:
+	case known.Code == diskFullCode:
 		return err, true
 	case known.Kind == fault.KindConflict:
 		return f.changed(), true
 	}
-	return fault.Invalid("%s cannot be read: %s", f.object.Shown(), known.Message).WithCode(Unreachable), true
+	return fault.Invalid("%s cannot be read: %s", f.object.Shown(), known.Message).WithCode(unreachableCode), true
 }
 
-func (f *file) changed() error {
-	return fault.Invalid("%s has changed since the run was accepted: start it again to use what is there now", f.object.Shown()).WithCode(Changed)
+func (f *fetchedFile) changed() error {
+	return fault.Invalid("%s has changed since the run was accepted: start it again to use what is there now", f.object.Shown()).WithCode(changedCode)
 }
 
 // local is a failure of our own disk.
-func (f *file) local(err error) error {
+func (f *fetchedFile) local(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(DiskFull)
+		return fault.Conflict("the server's disk has no room for %s", f.object.Name()).WithCode(diskFullCode)
 	}
 	return err
 }
 
 // keep verifies what has arrived, and gives it its place.
-func (f *file) keep() (sum string, err error) {
+func (f *fetchedFile) keep() (sum string, err error) {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f.data, 0, 1<<62)); err != nil {
 		return "", err
@@ -288,7 +288,7 @@ func (f *file) keep() (sum string, err error) {
 }
 
 // verify holds a hash against what was given and what was learnt before.
-func (f *file) verify(sum string) error {
+func (f *fetchedFile) verify(sum string) error {
 	if err := asGiven(f.object, sum); err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (f *file) verify(sum string) error {
 // asGiven holds a hash against the one that was asked for, if one was.
 func asGiven(o addresses.Object, sum string) error {
 	if o.SHA256 != "" && o.SHA256 != sum {
-		return fault.Invalid("%s is not what was asked for: its sha256 is %s, not %s", o.Shown(), sum, o.SHA256).WithCode(Changed)
+		return fault.Invalid("%s is not what was asked for: its sha256 is %s, not %s", o.Shown(), sum, o.SHA256).WithCode(changedCode)
 	}
 	return nil
 }

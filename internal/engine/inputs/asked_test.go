@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func TestEachRunGetsTheHashItAskedFor(t *testing.T) {
 	t.Parallel()
 	bytes, sum := random(1000)
 	wrong := strings.Repeat("ab", 32)
-	ask := func(s *Store, run ids.Run, given, learnt string) (string, error) {
+	ask := func(s *Fetched, run ids.Run, given, learnt string) (string, error) {
 		o := object(len(bytes))
 		o.SHA256, o.Learnt = given, learnt
 		return s.Fetch(t.Context(), "team_1", run, o, ignore)
@@ -37,13 +37,13 @@ func TestEachRunGetsTheHashItAskedFor(t *testing.T) {
 	t.Run("others wait for whatever is there", func(t *testing.T) {
 		t.Parallel()
 		f := &far{bytes: bytes, left: -1}
-		s := New(t.TempDir(), f, 1<<40, never)
+		s := NewFetched(t.TempDir(), f, 1<<40, neverLow)
 		f.mu.Lock() // nothing arrives before all have asked
 		var all sync.WaitGroup
 		for _, given := range []string{"", wrong, sum, wrong, ""} {
 			all.Go(func() {
 				got, err := ask(s, ids.Run("run_"+given), given, "")
-				if given == wrong && codeOf(err) != Changed {
+				if given == wrong && codeOf(err) != changedCode {
 					t.Errorf("another file was given: %s, %v", got, err)
 				}
 				if given != wrong && (err != nil || got != sum) {
@@ -66,13 +66,13 @@ func TestEachRunGetsTheHashItAskedFor(t *testing.T) {
 	t.Run("it was learnt that it is another", func(t *testing.T) {
 		t.Parallel()
 		f := &far{bytes: bytes, left: -1}
-		s := New(t.TempDir(), f, 1<<40, never)
+		s := NewFetched(t.TempDir(), f, 1<<40, neverLow)
 		for i, tt := range []struct {
 			given, learnt string
 			ok            bool
 		}{{"", "", true}, {"", sum, true}, {sum, sum, true}, {wrong, sum, false}, {wrong, "", false}, {sum, "", true}} {
 			got, err := ask(s, ids.Run(fmt.Sprint("run_", i)), tt.given, tt.learnt)
-			if (err == nil && got == sum) != tt.ok || !tt.ok && codeOf(err) != Changed {
+			if (err == nil && got == sum) != tt.ok || !tt.ok && codeOf(err) != changedCode {
 				t.Errorf("given %q, learnt %q: %s, %v", tt.given, tt.learnt, got, err)
 			}
 		}

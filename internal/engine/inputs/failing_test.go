@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -32,12 +32,12 @@ func (a *answers) Open(_ context.Context, _ ids.Team, _ addresses.Object, from, 
 
 // brokenOff gives a text and then fails.
 func brokenOff(text string, err error) io.Reader {
-	return io.MultiReader(strings.NewReader(text), &failing{err})
+	return io.MultiReader(strings.NewReader(text), &failingReader{err})
 }
 
-type failing struct{ err error }
+type failingReader struct{ err error }
 
-func (f *failing) Read([]byte) (int, error) { return 0, f.err }
+func (f *failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 const secretLink = "https://data.example.org/reads.fq?sig=secret"
 
@@ -50,14 +50,14 @@ func TestWhatARemoteRefuses(t *testing.T) {
 		code, words string
 		asked       int64
 	}{
-		"a broken line":      {errors.New("reset by peer"), Unreachable, "breaks off again and again", maxTries},
-		"a busy server":      {fault.Unavailable("come back"), Unreachable, "breaks off again and again", maxTries},
-		"nobody may":         {fault.Forbidden("the bucket refuses it"), Unreachable, "cannot be read: the bucket refuses it", 1},
-		"it is gone":         {fault.NotFound("there is no such object"), Unreachable, "there is no such object", 1},
-		"it is another":      {fault.Conflict("etag"), Changed, "start it again to use what is there now", 1},
-		"our disk is full":   {fmt.Errorf("write: %w", unix.ENOSPC), DiskFull, "no room for reads.fq", 1},
-		"our quota is full":  {unix.EDQUOT, DiskFull, "no room for reads.fq", 1},
-		"the guard says low": {fault.Conflict("no room").WithCode(DiskFull), DiskFull, "no room", 1},
+		"a broken line":      {errors.New("reset by peer"), unreachableCode, "breaks off again and again", maxTries},
+		"a busy server":      {fault.Unavailable("come back"), unreachableCode, "breaks off again and again", maxTries},
+		"nobody may":         {fault.Forbidden("the bucket refuses it"), unreachableCode, "cannot be read: the bucket refuses it", 1},
+		"it is gone":         {fault.NotFound("there is no such object"), unreachableCode, "there is no such object", 1},
+		"it is another":      {fault.Conflict("etag"), changedCode, "start it again to use what is there now", 1},
+		"our disk is full":   {fmt.Errorf("write: %w", unix.ENOSPC), diskFullCode, "no room for reads.fq", 1},
+		"our quota is full":  {unix.EDQUOT, diskFullCode, "no room for reads.fq", 1},
+		"the guard says low": {fault.Conflict("no room").WithCode(diskFullCode), diskFullCode, "no room", 1},
 	} {
 		for _, etag := range []string{"e", ""} {
 			t.Run(name+" "+etag, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWhatARemoteRefuses(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					remote := &answers{read: func(_, _, _ int64) (io.Reader, error) { return brokenOff("", tt.err), nil }}
 					o := addresses.Object{Address: addresses.Address{URL: secretLink}, Size: 10, ETag: etag}
-					_, err := New(t.TempDir(), remote, 1<<40, never).Fetch(t.Context(), "team_1", "run_1", o, ignore)
+					_, err := NewFetched(t.TempDir(), remote, 1<<40, neverLow).Fetch(t.Context(), "team_1", "run_1", o, ignore)
 					if codeOf(err) != tt.code || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "secret") {
 						t.Errorf("%v (%s)", err, codeOf(err))
 					}
@@ -90,7 +90,7 @@ func TestATransferThatMovesIsNotGivenUp(t *testing.T) {
 			return brokenOff(text[from:from+1], errors.New("broken off")), nil
 		}}
 		dir := t.TempDir()
-		s := New(dir, remote, 1<<40, never)
+		s := NewFetched(dir, remote, 1<<40, neverLow)
 		o := object(len(text))
 		sum, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore)
 		if err != nil || remote.asked.Load() != int64(len(text)) {
@@ -119,12 +119,12 @@ func TestWhatHasNoETag(t *testing.T) {
 	}{
 		"as large as it was":         {size: 10, text: "0123456789"},
 		"of a size nobody knows":     {size: -1, text: "0123456789"},
-		"shorter than it was":        {size: 11, text: "0123456789", code: Changed},
-		"longer than it was":         {size: 9, text: "0123456789", code: Changed},
+		"shorter than it was":        {size: 11, text: "0123456789", code: changedCode},
+		"longer than it was":         {size: 9, text: "0123456789", code: changedCode},
 		"read from the first again":  {size: 10, text: "0123456789", breaksOff: true},
 		"empty":                      {size: 0},
 		"empty, which nobody knows":  {size: -1},
-		"empty, and once was longer": {size: 1, code: Changed},
+		"empty, and once was longer": {size: 1, code: changedCode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +139,7 @@ func TestWhatHasNoETag(t *testing.T) {
 					return strings.NewReader(tt.text), nil
 				}}
 				dir := t.TempDir()
-				s := New(dir, remote, 1<<40, never)
+				s := NewFetched(dir, remote, 1<<40, neverLow)
 				o := addresses.Object{Address: addresses.Address{URL: "https://data.example.org/a"}, Size: tt.size}
 				sum, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore)
 				if codeOf(err) != tt.code || (tt.code == "") != (err == nil) {
@@ -164,18 +164,18 @@ func TestWhatHasNoETag(t *testing.T) {
 func TestATransferWithoutEndStopsWhenTheDiskIsLow(t *testing.T) {
 	t.Parallel()
 	var low atomic.Bool
-	remote := &answers{read: func(_, _, _ int64) (io.Reader, error) { return &zeros{&low}, nil }}
+	remote := &answers{read: func(_, _, _ int64) (io.Reader, error) { return &endlessZeros{&low}, nil }}
 	o := addresses.Object{Address: addresses.Address{URL: "https://data.example.org/a"}, Size: -1}
-	_, err := New(t.TempDir(), remote, 1<<40, low.Load).Fetch(t.Context(), "team_1", "run_1", o, ignore)
-	if codeOf(err) != DiskFull {
+	_, err := NewFetched(t.TempDir(), remote, 1<<40, low.Load).Fetch(t.Context(), "team_1", "run_1", o, ignore)
+	if codeOf(err) != diskFullCode {
 		t.Error(err)
 	}
 }
 
-// zeros have no end, and soon there is no room for them.
-type zeros struct{ low *atomic.Bool }
+// endlessZeros have no end, and soon there is no room for them.
+type endlessZeros struct{ low *atomic.Bool }
 
-func (z *zeros) Read(p []byte) (int, error) {
+func (z *endlessZeros) Read(p []byte) (int, error) {
 	z.low.Store(true)
 	clear(p)
 	return len(p), nil
@@ -187,10 +187,10 @@ func TestABadTransferIsReadAgain(t *testing.T) {
 	bytes, sum := random(1000)
 	dir := t.TempDir()
 	f := &far{bytes: append([]byte("x"), bytes[1:]...), left: -1}
-	s := New(dir, f, 1<<40, never)
+	s := NewFetched(dir, f, 1<<40, neverLow)
 	o := object(len(bytes))
 	o.SHA256 = sum
-	if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore); codeOf(err) != Changed || !strings.Contains(err.Error(), sum) {
+	if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, ignore); codeOf(err) != changedCode || !strings.Contains(err.Error(), sum) {
 		t.Fatal(err)
 	}
 	if left := onDisk(t, dir, ""); len(left) != 0 {
@@ -208,7 +208,7 @@ func TestATeamIsForgottenAlone(t *testing.T) {
 	t.Parallel()
 	bytes, sum := random(1000)
 	dir := t.TempDir()
-	s := New(dir, &far{bytes: bytes, left: -1}, 1<<40, never)
+	s := NewFetched(dir, &far{bytes: bytes, left: -1}, 1<<40, neverLow)
 	if teams, err := s.Teams(); err != nil || len(teams) != 0 {
 		t.Errorf("before anything was fetched: %v, %v", teams, err)
 	}
@@ -251,7 +251,7 @@ func TestPanicIsAnErrorOfTheTransfer(t *testing.T) {
 	t.Parallel()
 	for name, etag := range map[string]string{"in parts": "e", "as a whole": ""} {
 		broken := &answers{read: func(int64, int64, int64) (io.Reader, error) { panic("out of order") }}
-		s := New(t.TempDir(), broken, 1<<40, never)
+		s := NewFetched(t.TempDir(), broken, 1<<40, neverLow)
 		o := object(4)
 		o.ETag = etag
 		for range maxTeamFiles + 1 {

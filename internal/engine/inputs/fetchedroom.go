@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type keptFile struct {
 
 // MakeRoom removes the files that no run uses and that have been here longest, until the
 // rest is within the limit; all of them while the disk is low.
-func (s *Store) MakeRoom() error {
+func (s *Fetched) MakeRoom() error {
 	list, total, err := s.kept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Store) MakeRoom() error {
 }
 
 // kept are all files, those that nobody goes on with too.
-func (s *Store) kept() (list []keptFile, total int64, err error) {
+func (s *Fetched) kept() (list []keptFile, total int64, err error) {
 	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -65,7 +65,7 @@ func (s *Store) kept() (list []keptFile, total int64, err error) {
 }
 
 // inUse reports whether a run needs a file, or it is on its way. The lock is held.
-func (s *Store) inUse(path string) bool {
+func (s *Fetched) inUse(path string) bool {
 	for _, files := range s.used {
 		if files[path] {
 			return true

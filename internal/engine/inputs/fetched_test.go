@@ -1,4 +1,4 @@
-package fetched
+package inputs
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func object(size int) addresses.Object {
 	return addresses.Object{Address: addresses.Address{URL: "s3://lab/large"}, Endpoint: "https://s3.example.org", Size: int64(size), ETag: "e"}
 }
 
-func never() bool { return false }
+func neverLow() bool { return false }
 
 // A worker that was killed, or sent away, goes on with the parts that are whole.
 func TestATransferGoesOnWhereItBrokeOff(t *testing.T) {
@@ -90,11 +90,11 @@ func TestATransferGoesOnWhereItBrokeOff(t *testing.T) {
 	bytes, sum := random(5*partSize + 7)
 	dir := t.TempDir()
 	f := &far{bytes: bytes, left: 4*partSize + 100}
-	_, err := New(dir, f, 1<<40, never).Fetch(t.Context(), "team_1", "run_1", object(len(bytes)), func(int64) {})
-	if known, ok := errors.AsType[*fault.Error](err); !ok || known.Code != Unreachable {
+	_, err := NewFetched(dir, f, 1<<40, neverLow).Fetch(t.Context(), "team_1", "run_1", object(len(bytes)), func(int64) {})
+	if known, ok := errors.AsType[*fault.Error](err); !ok || known.Code != unreachableCode {
 		t.Fatal(err)
 	}
-	marks, err := filepath.Glob(filepath.Join(dir, folderName, "team_1", "*", "*"+marksSuffix))
+	marks, err := filepath.Glob(filepath.Join(dir, fetchedFolder, "team_1", "*", "*"+marksSuffix))
 	if err != nil || len(marks) != 1 {
 		t.Fatal(marks, err)
 	}
@@ -114,7 +114,7 @@ func TestATransferGoesOnWhereItBrokeOff(t *testing.T) {
 	f.mu.Lock()
 	f.left, f.given = -1, 0
 	f.mu.Unlock()
-	s := New(dir, f, 1<<40, never) // as the next process does
+	s := NewFetched(dir, f, 1<<40, neverLow) // as the next process does
 	got, err := s.Fetch(t.Context(), "team_1", "run_1", object(len(bytes)), func(int64) {})
 	if err != nil || got != sum {
 		t.Fatal(got, err)
@@ -122,7 +122,7 @@ func TestATransferGoesOnWhereItBrokeOff(t *testing.T) {
 	if f.given != missing {
 		t.Errorf("%d bytes were read, and %d were missing", f.given, missing)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, folderName, "team_1", "*", "*"))
+	left, err := filepath.Glob(filepath.Join(dir, fetchedFolder, "team_1", "*", "*"))
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != sum {
 		t.Errorf("%q, %v", left, err)
 	}
@@ -132,7 +132,7 @@ func TestManyWhoWantTheSameShareOneTransfer(t *testing.T) {
 	t.Parallel()
 	bytes, sum := random(1000)
 	f := &far{bytes: bytes, left: -1}
-	s := New(t.TempDir(), f, 1<<40, never)
+	s := NewFetched(t.TempDir(), f, 1<<40, neverLow)
 	var all sync.WaitGroup
 	for n := range 20 {
 		all.Go(func() {
@@ -162,7 +162,7 @@ func TestATransferThatNobodyWantsEnds(t *testing.T) {
 	t.Parallel()
 	bytes, _ := random(1000)
 	entered := make(chan struct{})
-	s := New(t.TempDir(), blocked{&far{bytes: bytes, left: -1}, entered}, 1<<40, never)
+	s := NewFetched(t.TempDir(), blocked{&far{bytes: bytes, left: -1}, entered}, 1<<40, neverLow)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-entered
@@ -189,7 +189,7 @@ func TestWhatNoRunUsesMakesRoom(t *testing.T) {
 	t.Parallel()
 	bytes, sum := random(1000)
 	f := &far{bytes: bytes, left: -1}
-	s := New(t.TempDir(), f, 10, never)
+	s := NewFetched(t.TempDir(), f, 10, neverLow)
 	o := object(len(bytes))
 	if _, err := s.Fetch(t.Context(), "team_1", "run_1", o, func(int64) {}); err != nil {
 		t.Fatal(err)
@@ -206,9 +206,9 @@ func TestWhatNoRunUsesMakesRoom(t *testing.T) {
 func TestAFullDiskIsSaid(t *testing.T) {
 	t.Parallel()
 	bytes, _ := random(1000)
-	s := New(t.TempDir(), &far{bytes: bytes, left: -1}, 10, func() bool { return true })
+	s := NewFetched(t.TempDir(), &far{bytes: bytes, left: -1}, 10, func() bool { return true })
 	_, err := s.Fetch(t.Context(), "team_1", "run_1", object(len(bytes)), func(int64) {})
-	if known, ok := errors.AsType[*fault.Error](err); !ok || known.Code != DiskFull {
+	if known, ok := errors.AsType[*fault.Error](err); !ok || known.Code != diskFullCode {
 		t.Error(err)
 	}
 }
