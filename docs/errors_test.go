@@ -22,9 +22,9 @@ import (
 var computedCodes = map[string]string{
 	"string(sharing.Revoked)": "sharing.Status", "string(Revoked)": "sharing.Status", "string(Expired)": "sharing.Status",
 	"string(s)": "sharing.Status", "string(st)": "sharing.Status", "string(as)": "identity.InvitationStatus",
-	"billing.InviteLimit": "billing.InviteLimit", "firing.MakerGone": "firing.MakerGone", "firing.TeamSuspended": "firing.TeamSuspended",
+	"billing.InviteLimit": "billing.InviteLimit", "runs.MakerGone": "runs.MakerGone", "runs.TeamSuspended": "runs.TeamSuspended",
 	"NoEnvironments": "offers.NoEnvironments", "offers.NoEnvironments": "offers.NoEnvironments", "NoEngine": "offers.NoEngine",
-	"Unreachable": "fetched.Unreachable", "Changed": "fetched.Changed", "fetched.Changed": "fetched.Changed", "DiskFull": "fetched.DiskFull",
+	"unreachableCode": "inputs.unreachableCode", "changedCode": "inputs.changedCode", "diskFullCode": "inputs.diskFullCode",
 	"billing.BudgetExhausted": "lifecycle.BudgetExhausted", "BudgetExhausted": "lifecycle.BudgetExhausted",
 	"too_many_ …": "", // the contract says of what
 }

@@ -159,6 +159,52 @@ func TestTheRoomsOfHTTPStandOnTheKernel(t *testing.T) {
 	}
 }
 
+// alone says why a package stands apart although only one other imports it. What
+// cmd and the table of routes import needs no reason: they put the parts together.
+var alone = map[string]string{
+	"api/reference":                                  "one page, which needs nothing of a server",
+	"docs":                                           "embeds the files beside it",
+	"internal/cli/gitfile":                           "calls the person's own git, and nothing of the API",
+	"internal/cli/reproduce":                         "writes scripts that run without Millrace",
+	"internal/cli/runs":                              "the commands of one noun, as many as those of all others",
+	"internal/domain/cron":                           "pure, and the only one that knows the library's fields",
+	"internal/domain/document":                       "pure: a definition and its document become each other",
+	"internal/domain/graph/layout":                   "knows numbers only, no steps",
+	"internal/domain/reuse":                          "pure: it foretells what the engine will do",
+	"internal/engine/failures":                       "pure: it says why an attempt failed",
+	"internal/engine/inputs":                         "what a run is given, for all runs of a worker",
+	"internal/engine/plan":                           "pure: it says what can start",
+	"internal/engine/pool":                           "locks of its own, which runs never hold",
+	"internal/engine/suspects":                       "its tests measure the memory of their whole process",
+	"internal/engine/runclock":                       "pure: it says what is billed",
+	"internal/httpapi/help":                          "makes pages of files, and speaks no HTTP",
+	"internal/workflows/pipelinefile":                "reads the files of strangers, and keeps nothing",
+	"internal/engine/executor/kubernetes":            "an adapter",
+	"internal/httpapi/attempts":                      "for programs beside tasks, not for people",
+	"internal/engine/executor/shim/processes":        "knows /proc, and nothing of tasks",
+	"internal/engine/executor/environments/channels": "reads what strangers publish, and builds nothing",
+}
+
+func TestAPackageWithOneImporterHasAReason(t *testing.T) {
+	importers := map[string][]string{}
+	all := packages(t)
+	for _, p := range all {
+		for _, imported := range p.Imports {
+			importers[imported] = append(importers[imported], strings.TrimPrefix(p.ImportPath, module))
+		}
+	}
+	for _, p := range all {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		users := importers[p.ImportPath]
+		needs := len(users) == 1 && !slices.Contains([]string{"cmd/millrace", "internal/httpapi"}, users[0]) && !strings.HasSuffix(name, "test")
+		if reason := alone[name]; needs && reason == "" {
+			t.Errorf("only %s imports %s: merge the two, or say in alone why not", users[0], name)
+		} else if !needs && reason != "" {
+			t.Errorf("%s needs no reason any more: take it out of alone", name)
+		}
+	}
+}
+
 // heavy is what libraries bring along that the program needs nothing of.
 var heavy = map[string]string{
 	"google.golang.org/grpc":             "internal/tracing sends by HTTP",

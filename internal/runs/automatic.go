@@ -7,7 +7,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs/firing"
 )
 
 // Automatic is how a run is started that nobody starts by hand. It is accepted
@@ -15,8 +14,8 @@ import (
 type Automatic struct {
 	Starter Starter
 	For     ids.User
-	Firing  *firing.Firing // by a schedule
-	Trigger ids.Trigger    // by a trigger
+	Firing  *Firing     // by a schedule
+	Trigger ids.Trigger // by a trigger
 }
 
 // SubmitAutomatic accepts a run of what a member last confirmed of a workflow,

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
-	"github.com/millrace/millrace/internal/runs/given"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
@@ -41,7 +40,7 @@ const lookTime = 10 * time.Second
 
 // checkInputs finds the files and looks at the addresses that a run was given, and
 // gives them to it.
-func (s *Service) checkInputs(ctx context.Context, r *Run, in given.Inputs) error {
+func (s *Service) checkInputs(ctx context.Context, r *Run, in givenInputs) error {
 	keys, err := s.lookUpAddresses(ctx, r, in)
 	if err != nil {
 		return err
@@ -81,7 +80,7 @@ func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]st
 }
 
 // checkKinds has files where files are taken, and folders where folders are.
-func (s *Service) checkKinds(ctx context.Context, r *Run, in given.Inputs, inputs map[string][]string) error {
+func (s *Service) checkKinds(ctx context.Context, r *Run, in givenInputs, inputs map[string][]string) error {
 	folders, err := s.submit.FoldersAmong(ctx, r.Team, slices.Concat(slices.Collect(maps.Values(inputs))...))
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (s *Service) mayReach(r *Run) error {
 
 // lookUpAddresses asks for everything that lies elsewhere, outside of any transaction,
 // and returns the keys of the inputs with patterns replaced by what they mean.
-func (s *Service) lookUpAddresses(ctx context.Context, r *Run, in given.Inputs) (map[string][]string, error) {
+func (s *Service) lookUpAddresses(ctx context.Context, r *Run, in givenInputs) (map[string][]string, error) {
 	list, places := in.Addresses()
 	if len(list) == 0 {
 		return in.Keys(), nil
@@ -120,7 +119,7 @@ func (s *Service) lookUpAddresses(ctx context.Context, r *Run, in given.Inputs) 
 		return nil, err
 	}
 	objects := map[string]addresses.Object{}
-	meaning := map[given.Place][]string{}
+	meaning := map[inputPlace][]string{}
 	for i, some := range found {
 		for _, o := range some {
 			if before, twice := objects[o.URL]; twice && before.Address != o.Address {

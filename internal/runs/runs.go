@@ -16,7 +16,6 @@ import (
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
@@ -82,8 +81,8 @@ type Run struct {
 	Engine  string    // that carries out a reported one, or a pipeline that one of its steps launches
 	HeardAt time.Time // when anything was last reported of it
 
-	Firing  *firing.Firing // of a schedule, when it is submitted
-	Trigger ids.Trigger    // the same
+	Firing  *Firing     // of a schedule, when it is submitted
+	Trigger ids.Trigger // the same
 
 	ResultLink *access.ResultLink // that its guest gets; read when it is submitted
 

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/admission"
-	"github.com/millrace/millrace/internal/runs/given"
 	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
@@ -197,13 +196,13 @@ func runnable(definition []byte) (*graph.Graph, error) {
 
 // checkGiven finds everything that is wrong with the size, the parameters, the
 // inputs and the label, and returns the inputs.
-func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
+func checkGiven(g *graph.Graph, r *Run, in New) (givenInputs, error) {
 	var sizeWrong, labelWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	r.Executor = in.Executor
 	values, valuesWrong := g.CheckParameters(in.Parameters)
 	r.Label, labelWrong = in.Label.checked()
-	inputs, inputsWrong := given.Read(g, in.Inputs, in.literal)
+	inputs, inputsWrong := readInputs(g, in.Inputs, in.literal)
 	wrong := slices.Concat(sizeWrong, valuesWrong, labelWrong, inputsWrong)
 	if in.OutputTo != nil {
 		wrong = append(wrong, in.OutputTo.Problems()...)
@@ -215,7 +214,7 @@ func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
 		wrong = append(wrong, tooLarge(g, r.Size)...)
 	}
 	if len(wrong) > 0 {
-		return given.Inputs{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
+		return givenInputs{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
 	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), admission.NeedsOf(g)
 	return inputs, nil

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 )
 
 var _ account.Store = (*DB)(nil)
@@ -28,7 +27,7 @@ func (db *DB) mustBeOpen(ctx context.Context, team ids.Team) error {
 func (db *DB) mayStartRuns(ctx context.Context, team ids.Team) error {
 	suspended, err := db.openTeam(ctx, team)
 	if err == nil && suspended {
-		err = fault.Forbidden("the operator of this installation has suspended the team: it starts no runs until that is lifted").WithCode(firing.TeamSuspended)
+		err = fault.Forbidden("the operator of this installation has suspended the team: it starts no runs until that is lifted").WithCode(runs.TeamSuspended)
 	}
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/schedules"
 )
 
@@ -88,7 +87,7 @@ func (db *DB) mayStillStart(ctx context.Context, team ids.Team, user ids.User) e
 		SELECT m.role, u.disabled_at IS NOT NULL FROM memberships m JOIN users u ON u.id = m.user_id
 		WHERE m.team_id = $1 AND m.user_id = $2 `+db.dialect.forShare, team, user).Scan(&role, &disabled)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && (disabled || !role.May(access.StartRuns)) {
-		return fault.Forbidden("%s", makerGone).WithCode(firing.MakerGone)
+		return fault.Forbidden("%s", makerGone).WithCode(runs.MakerGone)
 	}
 	return err
 }
@@ -111,21 +110,21 @@ func (db *DB) takeFiring(ctx context.Context, r runs.Run) error {
 		return db.asFault(err, "schedule")
 	}
 	if overlaps {
-		return firing.ErrOverlap
+		return runs.ErrOverlap
 	}
 	n, err := db.changed(ctx, `
 		INSERT INTO schedule_firings (schedule_id, due_at, outcome, run_id, times, at) VALUES ($1, $2, 'started', $3, $4, $5)
 		ON CONFLICT (schedule_id, due_at) DO UPDATE SET outcome = excluded.outcome, run_id = excluded.run_id, message = '', at = excluded.at
 		WHERE schedule_firings.outcome = 'waiting'`, f.Schedule, micros(f.Due), r.ID, f.Times, micros(r.CreatedAt))
 	if err == nil && n == 0 { // by a clock that went ahead, before the schedule was changed
-		err = firing.ErrOverlap
+		err = runs.ErrOverlap
 	}
 	return err
 }
 
 // advance moves a schedule on from a due time, if it still stands there; one
 // that waited, if it still waits. Otherwise it is firing.ErrTaken.
-func (db *DB) advance(ctx context.Context, f firing.Firing, now time.Time) error {
+func (db *DB) advance(ctx context.Context, f runs.Firing, now time.Time) error {
 	var n int64
 	var err error
 	if f.Waited {
@@ -135,13 +134,13 @@ func (db *DB) advance(ctx context.Context, f firing.Firing, now time.Time) error
 		n, err = db.changed(ctx, `UPDATE schedules SET next_at = $1, retries = 0, retry_at = 0 WHERE id = $2 AND next_at = $3`, microsOrNull(f.Next), f.Schedule, micros(f.Due))
 	}
 	if err == nil && n == 0 {
-		err = firing.ErrTaken
+		err = runs.ErrTaken
 	}
 	return err
 }
 
 // NoteFiring says what became of a due time that has no run.
-func (db *DB) NoteFiring(ctx context.Context, f firing.Firing, o schedules.Outcome, message string, most int, now time.Time) error {
+func (db *DB) NoteFiring(ctx context.Context, f runs.Firing, o schedules.Outcome, message string, most int, now time.Time) error {
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.advance(ctx, f, now); err != nil {
 			return err
@@ -157,7 +156,7 @@ func (db *DB) NoteFiring(ctx context.Context, f firing.Firing, o schedules.Outco
 		}
 		return tx.insertFiring(ctx, f, o, message, now)
 	})
-	if errors.Is(err, firing.ErrTaken) {
+	if errors.Is(err, runs.ErrTaken) {
 		return nil
 	}
 	return err
@@ -165,7 +164,7 @@ func (db *DB) NoteFiring(ctx context.Context, f firing.Firing, o schedules.Outco
 
 // insertFiring writes down a due time. What is known of it stays, unless it
 // waited.
-func (db *DB) insertFiring(ctx context.Context, f firing.Firing, o schedules.Outcome, message string, now time.Time) error {
+func (db *DB) insertFiring(ctx context.Context, f runs.Firing, o schedules.Outcome, message string, now time.Time) error {
 	_, err := db.changed(ctx, `
 		INSERT INTO schedule_firings (schedule_id, due_at, outcome, message, times, at) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (schedule_id, due_at) DO UPDATE SET outcome = excluded.outcome, message = excluded.message, at = excluded.at
@@ -176,7 +175,7 @@ func (db *DB) insertFiring(ctx context.Context, f firing.Firing, o schedules.Out
 
 // PauseSchedule says why the run of a due time could not start, and stops the
 // schedule.
-func (db *DB) PauseSchedule(ctx context.Context, s schedules.Schedule, f firing.Firing, p schedules.Pause, l mails.Message) error {
+func (db *DB) PauseSchedule(ctx context.Context, s schedules.Schedule, f runs.Firing, p schedules.Pause, l mails.Message) error {
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.advance(ctx, f, p.At); err != nil {
 			return err
@@ -192,7 +191,7 @@ func (db *DB) PauseSchedule(ctx context.Context, s schedules.Schedule, f firing.
 		if err != nil {
 			return err
 		}
-		if p.Code == firing.MakerGone { // whoever left the team hears no more of it
+		if p.Code == runs.MakerGone { // whoever left the team hears no more of it
 			return nil
 		}
 		to, err := tx.notify(ctx, notifications.Notification{
@@ -205,7 +204,7 @@ func (db *DB) PauseSchedule(ctx context.Context, s schedules.Schedule, f firing.
 		l.To = to[0]
 		return tx.insertMail(ctx, l, p.At)
 	})
-	if errors.Is(err, firing.ErrTaken) {
+	if errors.Is(err, runs.ErrTaken) {
 		return nil
 	}
 	return err

@@ -13,7 +13,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -33,8 +32,8 @@ func hourly(t *testing.T, db *DB, w workflows.Workflow, by ids.User, due time.Ti
 func fire(t *testing.T, db *DB, s schedules.Schedule, due time.Time, waited bool) (runs.Run, error) {
 	t.Helper()
 	r := newRun(s.Team)
-	r.Workflow, r.For, r.Starter = s.Workflow, s.CreatedBy, runs.Starter{Type: firing.BySchedule, ID: string(s.ID)}
-	r.Firing = &firing.Firing{Schedule: s.ID, Due: due, Next: due.Add(time.Hour), Waited: waited, Times: 1}
+	r.Workflow, r.For, r.Starter = s.Workflow, s.CreatedBy, runs.Starter{Type: runs.BySchedule, ID: string(s.ID)}
+	r.Firing = &runs.Firing{Schedule: s.ID, Due: due, Next: due.Add(time.Hour), Waited: waited, Times: 1}
 	return r, db.SubmitRun(t.Context(), r, 0, nil)
 }
 
@@ -70,7 +69,7 @@ func TestADueTimeIsTakenByOneServer(t *testing.T) {
 			return err
 		})
 		for _, err := range errs {
-			if errors.Is(err, firing.ErrTaken) {
+			if errors.Is(err, runs.ErrTaken) {
 				taken++
 			}
 		}
@@ -83,12 +82,12 @@ func TestADueTimeIsTakenByOneServer(t *testing.T) {
 		}
 		// The next time waits for that run, the one after it for both.
 		later := august.Add(time.Hour)
-		if _, err := fire(t, db, s, later, false); !errors.Is(err, firing.ErrOverlap) {
+		if _, err := fire(t, db, s, later, false); !errors.Is(err, runs.ErrOverlap) {
 			t.Error(err)
 		}
 		wait := func(due time.Time, most int) {
 			t.Helper()
-			must(t, db.NoteFiring(ctx, firing.Firing{Schedule: s.ID, Due: due, Next: due.Add(time.Hour), Times: 1}, schedules.Waiting, "an earlier run", most, due))
+			must(t, db.NoteFiring(ctx, runs.Firing{Schedule: s.ID, Due: due, Next: due.Add(time.Hour), Times: 1}, schedules.Waiting, "an earlier run", most, due))
 		}
 		wait(later, 2)
 		wait(later, 2) // another server, which came second
@@ -107,13 +106,13 @@ func TestADueTimeIsTakenByOneServer(t *testing.T) {
 		if err != nil || len(due) != 1 || !due[0].Firings[0].Due.Equal(later) {
 			t.Fatalf("%+v, %v", due, err)
 		}
-		if _, err := fire(t, db, s, later.Add(time.Hour), true); !errors.Is(err, firing.ErrOverlap) {
+		if _, err := fire(t, db, s, later.Add(time.Hour), true); !errors.Is(err, runs.ErrOverlap) {
 			t.Errorf("one overtakes another that waits longer: %v", err)
 		}
 		if _, err := fire(t, db, s, later, true); err != nil {
 			t.Error(err)
 		}
-		if _, err := fire(t, db, s, later, true); !errors.Is(err, firing.ErrTaken) {
+		if _, err := fire(t, db, s, later, true); !errors.Is(err, runs.ErrTaken) {
 			t.Errorf("twice: %v", err)
 		}
 		if got := outcomes(t, db, s); got != "15:skipped 14:waiting 13:started 12:started " {
@@ -143,15 +142,15 @@ func TestAScheduleStartsRunsForWhoMay(t *testing.T) {
 		} {
 			bob := memberOf(t, db, w.Team, access.Member, fmt.Sprint(i, "@example.org"))
 			s := hourly(t, db, w, bob.ID, august)
-			must(t, db.NoteFiring(ctx, firing.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}, schedules.Waiting, "", 10, august))
+			must(t, db.NoteFiring(ctx, runs.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}, schedules.Waiting, "", 10, august))
 			must(t, out.do(bob))
 			got, err := db.Schedule(ctx, w.Team, w.ID, s.ID)
-			if err != nil || got.Enabled() == out.paused || out.paused && (got.Paused == nil || got.Paused.Code != firing.MakerGone || outcomes(t, db, s) != "12:skipped ") {
+			if err != nil || got.Enabled() == out.paused || out.paused && (got.Paused == nil || got.Paused.Code != runs.MakerGone || outcomes(t, db, s) != "12:skipped ") {
 				t.Errorf("%d: %+v, %v", i, got, err)
 			}
 			for _, waited := range []bool{true, false} {
 				_, err := fire(t, db, s, august.Add(time.Hour), waited)
-				refused(t, fmt.Sprint(i), err, fault.KindForbidden, firing.MakerGone)
+				refused(t, fmt.Sprint(i), err, fault.KindForbidden, runs.MakerGone)
 			}
 			must(t, db.DeleteSchedule(ctx, w.Team, w.ID, s.ID))
 		}
@@ -190,7 +189,7 @@ func TestAScheduleIsSavedAsItWasRead(t *testing.T) {
 		}
 		s, err := db.Schedule(ctx, w.Team, w.ID, s.ID)
 		must(t, err)
-		must(t, db.NoteFiring(ctx, firing.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}, schedules.Waiting, "", 10, august))
+		must(t, db.NoteFiring(ctx, runs.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}, schedules.Waiting, "", 10, august))
 		if saved, err := save(func(*schedules.Schedule) {}); err != nil || saved {
 			t.Errorf("while it fired: %v, %v", saved, err)
 		}
@@ -221,7 +220,7 @@ func TestAScheduleThatCannotStartIsPaused(t *testing.T) {
 		ada := signedUp(t, db, "ada@example.org")
 		w := newWorkflow(t, db, ada.Team.ID, ada.ID)
 		s := hourly(t, db, w, ada.ID, august)
-		f := firing.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}
+		f := runs.Firing{Schedule: s.ID, Due: august, Next: august.Add(time.Hour), Times: 1}
 		_, errs := atOnce(4, func(i int) error {
 			return db.PauseSchedule(ctx, s, f, schedules.Pause{At: august, Code: "invalid", Message: "no such input"}, mails.Message{ID: fmt.Sprint("m", i), Subject: "paused"})
 		})
@@ -271,7 +270,7 @@ func TestAWorkflowHasSoManySchedulesAndTriggers(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		r := newRun(w.Team)
-		r.Workflow, r.For, r.Trigger, r.Starter = w.ID, ada.ID, one.ID, runs.Starter{Type: firing.ByTrigger, ID: string(one.ID)}
+		r.Workflow, r.For, r.Trigger, r.Starter = w.ID, ada.ID, one.ID, runs.Starter{Type: runs.ByTrigger, ID: string(one.ID)}
 		must(t, db.SubmitRun(ctx, r, 0, nil))
 		if got, err := db.Trigger(ctx, w.Team, w.ID, one.ID); err != nil || got.LastRun != r.ID || !got.LastUsedAt.Equal(august) {
 			t.Errorf("%+v, %v", got, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/identity/builtin"
-	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/internal/workflows/sourcecheck"
@@ -103,7 +103,7 @@ func TestWhatFollowsNothingIsNotRefreshed(t *testing.T) {
 		gone.ID = "trg_gone"
 		refused(t, "no trigger", db.AskForRefresh(ctx, gone, nil, august), fault.KindNotFound, "")
 		must(t, db.DisableAccount(ctx, ada.Email, august))
-		refused(t, "of somebody who is shut out", db.AskForRefresh(ctx, tr, nil, august), fault.KindForbidden, firing.MakerGone)
+		refused(t, "of somebody who is shut out", db.AskForRefresh(ctx, tr, nil, august), fault.KindForbidden, runs.MakerGone)
 	})
 }
 

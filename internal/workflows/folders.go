@@ -6,7 +6,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/workflowfolder"
 )
 
 // FolderStore moves workflows.
@@ -22,20 +21,20 @@ func (s *Service) RenameFolder(ctx context.Context, caller access.Caller, from, 
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return 0, err
 	}
-	from, wrong := workflowfolder.Checked(from)
+	from, wrong := CheckedFolder(from)
 	if wrong == "" && from == "" {
 		wrong = "is missing"
 	}
 	if wrong != "" {
 		return 0, fault.Problems([]fault.Detail{{Path: "from", Message: wrong}}, "from %s", wrong)
 	}
-	to, wrong = workflowfolder.Checked(to)
+	to, wrong = CheckedFolder(to)
 	if wrong != "" {
 		return 0, fault.Problems([]fault.Detail{{Path: "to", Message: wrong}}, "to %s", wrong)
 	}
 	return s.stores.Folders.MoveFolder(ctx, caller.Team, from, func(folder string) (string, bool, error) {
-		place, inside := workflowfolder.Moved(folder, from, to)
-		if _, wrong := workflowfolder.Checked(place); inside && wrong != "" {
+		place, inside := movedFolder(folder, from, to)
+		if _, wrong := CheckedFolder(place); inside && wrong != "" {
 			return "", false, fault.Problems([]fault.Detail{{Path: "to", Message: "a folder within it would be one that " + wrong}}, "to: a folder within it would be one that %s", wrong)
 		}
 		return place, inside, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/tags"
-	"github.com/millrace/millrace/internal/domain/workflowfolder"
 )
 
 // Revision is a definition that was, or is, the workflow's.
@@ -80,7 +79,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 			w.Tags, _ = tags.Checked(e.Tags)
 		}
 		if e.Folder != nil {
-			w.Folder, _ = workflowfolder.Checked(*e.Folder)
+			w.Folder, _ = CheckedFolder(*e.Folder)
 		}
 		return g, "", nil
 	})

@@ -24,7 +24,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/search"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/domain/tags"
-	"github.com/millrace/millrace/internal/domain/workflowfolder"
 )
 
 // Row is a workflow in a list.
@@ -193,7 +192,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	now := s.now()
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
 	w.Tags, _ = tags.Checked(in.Tags)
-	w.Folder, _ = workflowfolder.Checked(in.Folder)
+	w.Folder, _ = CheckedFolder(in.Folder)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
 	w.Git, w.Confirmed = followed, true
 	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
@@ -247,7 +246,7 @@ func (s *Service) checked(ctx context.Context, team ids.Team, e Edit) (*graph.Gr
 	_, faults := tags.Checked(e.Tags)
 	wrong = append(wrong, faults...)
 	if e.Folder != nil {
-		if _, message := workflowfolder.Checked(*e.Folder); message != "" {
+		if _, message := CheckedFolder(*e.Folder); message != "" {
 			wrong = append(wrong, fault.Detail{Path: "folder", Message: message})
 		}
 	}

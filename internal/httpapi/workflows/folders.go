@@ -6,8 +6,8 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/workflowfolder"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/workflows"
 )
 
 // RenameFolder answers POST /api/workflows/rename-folder.
@@ -17,7 +17,7 @@ func (a *API) RenameFolder(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	n, err := a.Workflows.RenameFolder(x.Context(), x.Caller, in.From, in.To)
-	folder, _ := workflowfolder.Checked(in.To)
+	folder, _ := workflows.CheckedFolder(in.To)
 	return kernel.Answer{Data: api.FolderRenamed{Folder: folder, Moved: n}}, err
 }
 

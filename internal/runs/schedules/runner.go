@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/offers"
 )
 
@@ -33,10 +32,10 @@ type FiringStore interface {
 	RetrySchedule(ctx context.Context, s Schedule, at time.Time) error
 	// NoteFiring says what became of a due time without a run. More than most
 	// waiting ones are skipped.
-	NoteFiring(ctx context.Context, f firing.Firing, o Outcome, message string, most int, now time.Time) error
+	NoteFiring(ctx context.Context, f runs.Firing, o Outcome, message string, most int, now time.Time) error
 	// PauseSchedule says why the run of a due time could not start, and starts no
 	// more. The letter goes to the maker, if their address is confirmed.
-	PauseSchedule(ctx context.Context, s Schedule, f firing.Firing, p Pause, l mails.Message) error
+	PauseSchedule(ctx context.Context, s Schedule, f runs.Firing, p Pause, l mails.Message) error
 }
 
 // Runner starts runs when their time has come. Every server has one: the
@@ -130,7 +129,7 @@ func (r *Runner) beginDue(ctx context.Context) (begun int, err error) {
 func (r *Runner) beginWaiting(ctx context.Context) (begun int, err error) {
 	waiting, err := r.Store.WaitingSchedules(ctx, r.Now(), teamAtOnce, batch)
 	for _, s := range waiting {
-		f := firing.Firing{Schedule: s.ID, Due: s.Firings[0].Due, Next: s.NextAt, Waited: true, Times: 1}
+		f := runs.Firing{Schedule: s.ID, Due: s.Firings[0].Due, Next: s.NextAt, Waited: true, Times: 1}
 		if r.begin(ctx, s, func() error { return r.start(ctx, s, f) }) {
 			begun++
 		}
@@ -175,7 +174,7 @@ func (r *Runner) begin(ctx context.Context, s Schedule, start func() error) bool
 // start do.
 func (r *Runner) retry(ctx context.Context, s Schedule, why error) {
 	about := slog.String("schedule", string(s.ID))
-	if _, theirs := unreachable(why); !theirs && !errors.Is(why, firing.ErrOverlap) {
+	if _, theirs := unreachable(why); !theirs && !errors.Is(why, runs.ErrOverlap) {
 		r.complain(ctx, "a schedule could not start its run; it is tried again", why, about)
 	}
 	err := r.Store.RetrySchedule(ctx, s, r.Now().Add(retryPause(s)))
@@ -204,7 +203,7 @@ func unreachable(err error) (*fault.Error, bool) {
 // fire starts the run of a schedule that is due, or says why there is none.
 func (r *Runner) fire(ctx context.Context, s Schedule) error {
 	now := r.Now()
-	f := firing.Firing{Schedule: s.ID, Due: s.NextAt, Times: 1}
+	f := runs.Firing{Schedule: s.ID, Due: s.NextAt, Times: 1}
 	times, err := s.times()
 	if err != nil { // a time zone that this machine does not know any more
 		return r.pause(ctx, s, f, fault.Invalid("its times cannot be read any more: %v", err))
@@ -221,9 +220,9 @@ func (r *Runner) fire(ctx context.Context, s Schedule) error {
 	switch {
 	case isAway && !s.CatchUp && now.Add(retryPause(s)).After(s.NextAt.Add(grace)): // the next attempt would be too late
 		return r.Store.NoteFiring(ctx, f, Missed, away.Message, mostWaiting, now)
-	case errors.Is(err, firing.ErrOverlap) && s.Overlap == Queue:
+	case errors.Is(err, runs.ErrOverlap) && s.Overlap == Queue:
 		return r.Store.NoteFiring(ctx, f, Waiting, "the previous run is still going", mostWaiting, now)
-	case errors.Is(err, firing.ErrOverlap):
+	case errors.Is(err, runs.ErrOverlap):
 		return r.Store.NoteFiring(ctx, f, Skipped, "the previous run was still going", mostWaiting, now)
 	default:
 		return err
@@ -242,26 +241,26 @@ func count(times cron.Schedule, from, until time.Time) int {
 // start starts a run. What is wrong with the run pauses the schedule; what is
 // wrong with us, or with hosts that are away, comes back, and is tried again. While the team is suspended, or no
 // worker that builds environments is there, its times pass by: they go on afterwards.
-func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
+func (r *Runner) start(ctx context.Context, s Schedule, f runs.Firing) error {
 	_, err := r.Runs.SubmitAutomatic(ctx, s.Team, s.Given.of(s.Workflow), runs.Automatic{
-		Starter: runs.Starter{Type: firing.BySchedule, ID: string(s.ID), Name: s.CreatedByName}, For: s.CreatedBy, Firing: &f,
+		Starter: runs.Starter{Type: runs.BySchedule, ID: string(s.ID), Name: s.CreatedByName}, For: s.CreatedBy, Firing: &f,
 	})
-	if err == nil || errors.Is(err, firing.ErrTaken) {
+	if err == nil || errors.Is(err, runs.ErrTaken) {
 		return nil
 	}
-	if errors.Is(err, firing.ErrOverlap) {
+	if errors.Is(err, runs.ErrOverlap) {
 		return err
 	}
 	if fault.Temporary(err) {
 		return err
 	}
-	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == firing.TeamSuspended || e.Code == offers.NoEnvironments || e.Code == offers.NoEngine) {
+	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == runs.TeamSuspended || e.Code == offers.NoEnvironments || e.Code == offers.NoEngine) {
 		return r.Store.NoteFiring(ctx, f, Skipped, e.Message, mostWaiting, r.Now())
 	}
 	return r.pause(ctx, s, f, err)
 }
 
-func (r *Runner) pause(ctx context.Context, s Schedule, f firing.Firing, why error) error {
+func (r *Runner) pause(ctx context.Context, s Schedule, f runs.Firing, why error) error {
 	p := Pause{At: r.Now(), Code: string(fault.KindOf(why)), Message: why.Error()}
 	if e, ok := errors.AsType[*fault.Error](why); ok {
 		p.Message = e.Message

@@ -16,7 +16,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
@@ -244,7 +243,7 @@ func (s *Service) Change(ctx context.Context, caller access.Caller, workflow ids
 			return Schedule{}, err
 		}
 		after := before
-		if e.Enabled != nil && *e.Enabled && before.Paused != nil && before.Paused.Code == firing.MakerGone {
+		if e.Enabled != nil && *e.Enabled && before.Paused != nil && before.Paused.Code == runs.MakerGone {
 			after.CreatedBy, after.CreatedByName = caller.User, caller.Name
 		}
 		if err := s.apply(ctx, &after, e); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/runs/outputto"
 	"github.com/millrace/millrace/internal/runs/schedules"
@@ -439,7 +438,7 @@ func TestNothingRunsInTheNameOfSomebodyWhoLeft(t *testing.T) {
 		b.clock.Pass(time.Hour)
 		b.round()
 		for _, s := range []schedules.Schedule{left, demoted} {
-			if got := b.look(s.ID); got.Enabled() || got.Paused == nil || got.Paused.Code != firing.MakerGone {
+			if got := b.look(s.ID); got.Enabled() || got.Paused == nil || got.Paused.Code != runs.MakerGone {
 				t.Errorf("%+v", got)
 			}
 		}
@@ -481,7 +480,7 @@ func TestNothingRunsInTheNameOfADisabledAccount(t *testing.T) {
 		}
 		b.clock.Pass(time.Hour)
 		b.round()
-		if got := b.look(s.ID); got.Enabled() || got.Paused == nil || got.Paused.Code != firing.MakerGone {
+		if got := b.look(s.ID); got.Enabled() || got.Paused == nil || got.Paused.Code != runs.MakerGone {
 			t.Errorf("%+v", got)
 		}
 		trigger, err := b.Called(ctx, token)
@@ -502,7 +501,7 @@ func TestALostRightIsSeenByTheTransactionOfTheRun(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		eve := storetest.Join(t, b.db, b.owner, "eve", access.Member)
 		_, err := b.runs.SubmitAutomatic(t.Context(), b.owner.Team, runs.New{Workflow: b.workflow}, runs.Automatic{
-			Starter: runs.Starter{Type: firing.ByTrigger, ID: "trg_none", Name: "eve"}, For: eve.User, Trigger: "trg_none",
+			Starter: runs.Starter{Type: runs.ByTrigger, ID: "trg_none", Name: "eve"}, For: eve.User, Trigger: "trg_none",
 		})
 		if !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("a trigger that is gone: %v", err)

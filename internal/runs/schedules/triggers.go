@@ -21,7 +21,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/runs/firing"
 )
 
 // badEscape is a tilde that escapes nothing, which RFC 6901 has no meaning for.
@@ -239,7 +238,7 @@ func (s *Service) Fire(ctx context.Context, t Trigger, body []byte, record func(
 	}
 	in.Once = record
 	return s.runs.SubmitAutomatic(ctx, t.Team, in, runs.Automatic{
-		Starter: runs.Starter{Type: firing.ByTrigger, ID: string(t.ID), Name: t.CreatedByName}, For: t.CreatedBy, Trigger: t.ID,
+		Starter: runs.Starter{Type: runs.ByTrigger, ID: string(t.ID), Name: t.CreatedByName}, For: t.CreatedBy, Trigger: t.ID,
 	})
 }
 

@@ -1,6 +1,4 @@
-// Package firing is what a run that nobody starts by hand is started by: the
-// due time of a schedule, or a trigger.
-package firing
+package runs
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package workflowfolder
+package workflows
 
 import (
 	"strings"
@@ -11,12 +11,12 @@ func TestNamesOfFolders(t *testing.T) {
 		"": "", "/": "", "  ": "", "RNA": "RNA", " RNA / Single cell/": "RNA/Single cell", "/a/b/c/d/e": "a/b/c/d/e", "基因/x": "基因/x",
 		strings.Repeat("x", 200): strings.Repeat("x", 200),
 	} {
-		if got, wrong := Checked(text); got != want || wrong != "" {
+		if got, wrong := CheckedFolder(text); got != want || wrong != "" {
 			t.Errorf("%q: %q, %s", text, got, wrong)
 		}
 	}
 	for _, bad := range []string{"a//b", "a/ /b", ".", "a/..", "a/b/c/d/e/f", "a\nb", "a\x00", "\xff", strings.Repeat("x", 201), "//a//b"} {
-		if got, wrong := Checked(bad); wrong == "" {
+		if got, wrong := CheckedFolder(bad); wrong == "" {
 			t.Errorf("%q is taken as %q", bad, got)
 		}
 	}
@@ -33,7 +33,7 @@ func TestWhatIsInAFolderMovesWithIt(t *testing.T) {
 		{"RNA/seq", "RNA", "", "seq"},
 		{"RNA", "RNA", "", ""},
 	} {
-		got, moved := Moved(c[0], c[1], c[2])
+		got, moved := movedFolder(c[0], c[1], c[2])
 		if !moved {
 			got = "-"
 		}

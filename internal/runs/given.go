@@ -1,6 +1,4 @@
-// Package given reads what a run is given as its inputs: keys of files and folders, and
-// addresses.
-package given
+package runs
 
 import (
 	"encoding/json"
@@ -13,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
-// Inputs are what a run was given, by the names of the workflow's inputs.
-type Inputs struct {
+// givenInputs are what a run was given, by the names of the workflow's inputs.
+type givenInputs struct {
 	elements map[string][]addresses.Element
 	single   map[string]bool // inputs that take one file
 	folder   map[string]bool // inputs that take a folder
@@ -23,7 +21,7 @@ type Inputs struct {
 
 // Keys are those that there are without asking anybody: an address that is no pattern
 // is its own.
-func (g Inputs) Keys() map[string][]string {
+func (g givenInputs) Keys() map[string][]string {
 	keys := map[string][]string{}
 	for name, list := range g.elements {
 		keys[name] = []string{}
@@ -38,14 +36,14 @@ func (g Inputs) Keys() map[string][]string {
 	return keys
 }
 
-// Place is where an address stands in what was given.
-type Place struct {
+// inputPlace is where an address stands in what was given.
+type inputPlace struct {
 	input string
 	at    int
 }
 
 // Path is how a place is named to people.
-func (g Inputs) Path(p Place) string {
+func (g givenInputs) Path(p inputPlace) string {
 	if len(g.elements[p.input]) == 1 {
 		return "inputs." + p.input
 	}
@@ -53,7 +51,7 @@ func (g Inputs) Path(p Place) string {
 }
 
 // Addresses are all of them, in the order of their inputs' names.
-func (g Inputs) Addresses() (list []addresses.Address, places []Place) {
+func (g givenInputs) Addresses() (list []addresses.Address, places []inputPlace) {
 	names := make([]string, 0, len(g.elements))
 	for name := range g.elements {
 		names = append(names, name)
@@ -62,20 +60,20 @@ func (g Inputs) Addresses() (list []addresses.Address, places []Place) {
 	for _, name := range names {
 		for i, e := range g.elements[name] {
 			if e.Address != nil {
-				list, places = append(list, *e.Address), append(places, Place{name, i})
+				list, places = append(list, *e.Address), append(places, inputPlace{name, i})
 			}
 		}
 	}
 	return list, places
 }
 
-// Read takes a key, an address, or a list of these, for each input.
-func Read(g *graph.Graph, inputs map[string]json.RawMessage, literal bool) (Inputs, []fault.Detail) {
+// readInputs takes a key, an address, or a list of these, for each input.
+func readInputs(g *graph.Graph, inputs map[string]json.RawMessage, literal bool) (givenInputs, []fault.Detail) {
 	var wrong []fault.Detail
 	note := func(name, message string) {
 		wrong = append(wrong, fault.Detail{Path: "inputs." + name, Message: message})
 	}
-	given := Inputs{map[string][]addresses.Element{}, map[string]bool{}, map[string]bool{}, literal}
+	given := givenInputs{map[string][]addresses.Element{}, map[string]bool{}, map[string]bool{}, literal}
 	for name, raw := range inputs {
 		input, known := g.Input(name)
 		if !known {
@@ -105,7 +103,7 @@ func Read(g *graph.Graph, inputs map[string]json.RawMessage, literal bool) (Inpu
 }
 
 // problems are what is wrong with how addresses are written.
-func (g Inputs) problems() (wrong []fault.Detail) {
+func (g givenInputs) problems() (wrong []fault.Detail) {
 	seen := map[string]addresses.Address{}
 	list, places := g.Addresses()
 	for i, a := range list {
@@ -134,12 +132,12 @@ func (g Inputs) problems() (wrong []fault.Detail) {
 
 // Pattern reports whether an address means many objects: in an input that takes one
 // file a star is a star.
-func (g Inputs) Pattern(a addresses.Address, p Place) bool {
+func (g givenInputs) Pattern(a addresses.Address, p inputPlace) bool {
 	return !g.literal && !g.single[p.input] && a.Pattern()
 }
 
 // Expanded are the keys, with each address replaced by what it means.
-func (g Inputs) Expanded(meaning map[Place][]string) map[string][]string {
+func (g givenInputs) Expanded(meaning map[inputPlace][]string) map[string][]string {
 	keys := map[string][]string{}
 	for name, list := range g.elements {
 		keys[name] = []string{}
@@ -147,7 +145,7 @@ func (g Inputs) Expanded(meaning map[Place][]string) map[string][]string {
 			if e.Address == nil {
 				keys[name] = append(keys[name], e.Key)
 			} else {
-				keys[name] = append(keys[name], meaning[Place{name, i}]...)
+				keys[name] = append(keys[name], meaning[inputPlace{name, i}]...)
 			}
 		}
 	}
@@ -157,7 +155,7 @@ func (g Inputs) Expanded(meaning map[Place][]string) map[string][]string {
 // Unreachable says all at once which addresses cannot be read. One that is absent is
 // not found, and one that the connection is not for is refused as such. The failure is
 // temporary where all of them may be read later: their hosts, or the network, are away.
-func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []error) error {
+func (g givenInputs) Unreachable(list []addresses.Address, places []inputPlace, failed []error) error {
 	var wrong []fault.Detail
 	var absent error
 	temporary := true
@@ -190,7 +188,7 @@ func (g Inputs) Unreachable(list []addresses.Address, places []Place, failed []e
 
 // CheckKinds finds folders among the keys where files are taken, and the other way
 // round.
-func (g Inputs) CheckKinds(inputs map[string][]string, folders map[string]bool) error {
+func (g givenInputs) CheckKinds(inputs map[string][]string, folders map[string]bool) error {
 	var wrong []fault.Detail
 	for name, keys := range inputs {
 		for _, key := range keys {

@@ -1,4 +1,4 @@
-package given
+package runs
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 const asking = `{"inputs":{"one":{"type":"file","required":true},"many":{"type":"files","required":false},"folder":{"type":"directory","required":false}},"nodes":[{"id":"a","command":"true"}]}`
 
 // read reads inputs as they stand in a request.
-func read(t *testing.T, inputs string, literal bool) (Inputs, []string) {
+func read(t *testing.T, inputs string, literal bool) (givenInputs, []string) {
 	t.Helper()
 	g, problems := graph.Parse([]byte(asking))
 	if len(problems) > 0 {
@@ -26,7 +26,7 @@ func read(t *testing.T, inputs string, literal bool) (Inputs, []string) {
 	if err := json.Unmarshal([]byte(inputs), &given); err != nil {
 		t.Fatal(err)
 	}
-	in, wrong := Read(g, given, literal)
+	in, wrong := readInputs(g, given, literal)
 	var said []string
 	for _, d := range wrong {
 		said = append(said, d.Path+": "+d.Message)
@@ -99,7 +99,7 @@ func TestPatternsAreReplacedByWhatTheyMean(t *testing.T) {
 		t.Error(got)
 	}
 	_, places := in.Addresses()
-	got := in.Expanded(map[Place][]string{places[0]: {"s3://abc/1.fq", "s3://abc/2.fq"}})
+	got := in.Expanded(map[inputPlace][]string{places[0]: {"s3://abc/1.fq", "s3://abc/2.fq"}})
 	if fmt.Sprint(got) != "map[many:[a s3://abc/1.fq s3://abc/2.fq b] one:[k]]" {
 		t.Error(got)
 	}
