@@ -118,6 +118,28 @@ echo "$4 cores, $(ls inputs | tr '\n' ' ')"
 	}
 }
 
+// A run whose pipeline failed says which task failed, and the last line that it printed.
+func TestALaunchedFailureNamesItsTask(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("workflow/Snakefile", snakefile)
+	r.Write("config/config.yaml", "parts: 2\nlabel: none\n")
+	r.Commit()
+	engine := standIn(t, "python", `
+while [ $# -gt 0 ] && [ "$1" != --logger-millrace-events-file ]; do shift; done
+echo '{"seq":1,"at":"2026-08-01T00:00:00Z","task":{"task":3,"node":"part","attempt":1,"status":"failed","name":"n=S2","exitCode":127,"message":"Error in rule part\nbwa: command not found"}}' > "$2"
+exit 1
+`)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--snakemake", engine)
+	token, _, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), "Authorization", bearer(token))
+	run := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"])))
+	const want = "exited with status 1. Task n=S2 of part exited with status 127: bwa: command not found"
+	if said := fmt.Sprint(run["errorMessage"]); run["status"] != "failed" || !strings.HasSuffix(said, want) {
+		t.Errorf("%v: %s", run["status"], said)
+	}
+}
+
 // Where no executor has the engine, a run is refused before it starts.
 func TestAPipelineNeedsItsEngine(t *testing.T) {
 	t.Parallel()

@@ -205,7 +205,7 @@ func (r *runner) attemptWithoutSpace(ctx context.Context, t *attempt) {
 func (r *runner) explainFailure(t *attempt, s executor.Status) failures.Failure {
 	return failures.Explain(failures.Attempt{
 		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk,
-		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return t.tail },
+		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return t.tail }, Cause: t.cause,
 	})
 }
 

@@ -26,6 +26,7 @@ type look struct {
 	usage       *executor.Usage
 	done, total float64 // as the command reports; no total: it does not
 	tail        string  // the last of the log of an attempt that did not succeed
+	cause       string  // the task of its pipeline that failed
 }
 
 // lookAt looks at an attempt, unless that was done a moment ago. One that has ended is
@@ -54,7 +55,7 @@ func (r *runner) looked(ctx context.Context, t *attempt, l *look, err error) err
 		return err
 	}
 	r.addLog(t, &l.log)
-	t.tail = l.tail
+	t.tail, t.cause = l.tail, l.cause
 	r.addUsage(t, l)
 	switch {
 	case l.status.Phase.Final():
@@ -78,6 +79,9 @@ func (l *look) take(ctx context.Context) error {
 	}
 	if final && l.status.Reason != executor.ExitedZero {
 		l.tail = l.log.tail(ctx)
+	}
+	if l.pipeline != nil && err == nil && final && l.status.Reason == executor.ExitedNonZero {
+		l.cause, err = l.pipeline.Cause(ctx, l.tail)
 	}
 	if !l.sample {
 		return err

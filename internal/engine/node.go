@@ -50,6 +50,7 @@ type attempt struct {
 	next       *executor.Status // what came while it was being looked at
 	log        logged
 	tail       string          // the last of the log, once it has failed
+	cause      string          // the task of its pipeline that failed
 	usage      *executor.Usage // the last sample
 	cpuPercent float64         // percent of one core, between the last two
 	progress   float64         // the part of its work that it reports as done

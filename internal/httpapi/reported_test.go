@@ -63,7 +63,7 @@ func TestAReportedRunIsARun(t *testing.T) {
 		h.call("GET", "/api/reported-runs/"+id+"/tasks/x", "", reads).want(404)
 		h.call("POST", "/api/runs/"+id+"/retry", "", reads).wantCode(409, "reported_run")
 		h.call("POST", "/api/reported-runs/"+id+"/events", `{"events":[{"seq":5,"finish":{"status":"failed"}}]}`, report).want(200)
-		if run = h.call("GET", "/api/runs/"+id, "", reads).want(200); run.text("status") != "failed" || run.text("errorMessage") != "Step align exited with status 3" {
+		if run = h.call("GET", "/api/runs/"+id, "", reads).want(200); run.text("status") != "failed" || run.text("errorMessage") != "Task sample=a of align exited with status 3: no space" {
 			t.Error(run.body)
 		}
 		if got := h.call("POST", "/api/runs/"+other.text("data", "runId")+"/cancel", "", reads).want(200); got.text("data", "status") != "cancelled" {

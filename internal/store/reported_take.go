@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -224,6 +225,13 @@ func (db *DB) saveReport(ctx context.Context, p *reported.Picture, c reported.Ch
 	if c.Ending != nil {
 		e := *c.Ending
 		e.Last = &step
+		if e.Status == lifecycle.Failed {
+			f, err := db.failedTask(ctx, r.ID, "", 0)
+			if err != nil {
+				return err
+			}
+			e.Message = cmp.Or(f.Message(report.Finish.Message), e.Message)
+		}
 		if _, err := db.changed(ctx, `UPDATE runs SET heard_at = $1 WHERE id = $2`, micros(now), r.ID); err != nil {
 			return err
 		}

@@ -215,7 +215,7 @@ func TestReportedEventsAndLogsComeOnce(t *testing.T) {
 		if diff := cmp.Diff([]string{"run.started", "node.failed", "run.failed"}, types); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
-		if r := w.runOf(t, id); r.ErrorMessage != "Step a failed" || r.ErrorCode != lifecycle.NodeFailedCode {
+		if r := w.runOf(t, id); r.ErrorMessage != "Task a failed" || r.ErrorCode != lifecycle.NodeFailedCode {
 			t.Error(r.ErrorCode, r.ErrorMessage)
 		}
 	})

@@ -28,6 +28,7 @@ type Attempt struct {
 	TimeLimit time.Duration // of the run, by its plan; 0: none
 	Took      time.Duration // of the run
 	LogTail   func() string // the last of its log
+	Cause     string        // the task of a launched pipeline that failed; empty: none is known
 }
 
 // TimeLimit says that a run took longer than its plan allows.
@@ -55,7 +56,11 @@ func Explain(a Attempt) Failure {
 	case executor.Signaled:
 		return Failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("%s was ended by signal %d", node, s.Exit.Signal)}
 	case executor.ExitedNonZero:
-		return Failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(node, s.Exit.Code, a.LogTail())}
+		said := executor.ExitMessage(node, s.Exit.Code, a.LogTail())
+		if a.Cause != "" {
+			said += ". " + a.Cause
+		}
+		return Failure{lifecycle.NodeFailedCode, graph.OnError, said}
 	case executor.Evicted:
 		return Failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("%s was stopped: the server's disk was nearly full (--min-free-disk), and this step used much of it", node)}
 	case executor.OutOfDisk:

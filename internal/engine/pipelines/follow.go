@@ -131,6 +131,16 @@ func (f *Follower) take(ctx context.Context, b *batch) (percent int, err error) 
 	return f.store.TakeLaunched(ctx, f.of, b.report, string(text), b.now)
 }
 
+// Cause says which task of the pipeline failed first, and the last line that it printed;
+// it is empty if none did. log is the last of the step's own log.
+func (f *Follower) Cause(ctx context.Context, log string) (string, error) {
+	failed, err := f.store.LaunchedFailure(ctx, f.of)
+	if err != nil {
+		return "", err
+	}
+	return failed.Sentence(log), nil
+}
+
 type opener func(path string) (io.ReadSeekCloser, error)
 
 // batch is what is read at once.

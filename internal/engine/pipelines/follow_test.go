@@ -68,6 +68,15 @@ func (f *folder) TakeLaunched(_ context.Context, _ reported.Launched, r reported
 	return c.Progress, nil
 }
 
+func (f *folder) LaunchedFailure(_ context.Context, l reported.Launched) (failed reported.FailedTask, err error) {
+	for _, row := range f.picture.Rows {
+		if row.Counted() == "failed" && l.Step == f.picture.Step {
+			failed = reported.FailedTask{Step: row.Node, Name: row.Name, ExitCode: row.ExitCode, Said: row.Message, Failed: failed.Failed + 1}
+		}
+	}
+	return failed, f.refuses
+}
+
 // steps are the processes in a line each, and what follows what.
 func (f *folder) steps() (lines []string) {
 	for _, n := range f.picture.Sorted() {
@@ -267,4 +276,23 @@ func FuzzFiles(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Nextflow quotes in its log what the task printed; Snakemake sends it with the task.
+func TestTheTaskThatFailedIsNamed(t *testing.T) {
+	t.Parallel()
+	const log = "ERROR ~ Error executing process > 'ALIGN (S2)'\n\nCommand exit status:\n  127\n\nCommand output:\n  (empty)\n\nCommand error:\n  starting\n  bwa: command not found\n\nWork dir:\n  /work/3d\n\nTip: look\n"
+	failed := `{"task":{"task":1,"node":"ALIGN","status":"failed","name":"ALIGN (S2)","exitCode":127}}` + "\n"
+	for want, tt := range map[string]struct{ events, log string }{
+		"": {snakemakeEvents, log},
+		"Task ALIGN (S2) exited with status 127: bwa: command not found": {failed, log},
+		"Task ALIGN (S2) exited with status 127":                         {failed, "a line\nCommand error: none\n"},
+	} {
+		f := &folder{files: map[string]string{eventsPath: tt.events}}
+		w := f.follow(pipeline.Snakemake)
+		f.look(t, w, true)
+		if got, err := w.Cause(t.Context(), tt.log); err != nil || got != want {
+			t.Errorf("%q, not %q: %v", got, want, err)
+		}
+	}
 }

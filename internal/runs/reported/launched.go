@@ -28,6 +28,8 @@ type LaunchedStore interface {
 	// TakeLaunched merges a report, and notes with it how far reports are taken.
 	// percent is how far the pipeline is.
 	TakeLaunched(ctx context.Context, l Launched, r Report, places string, now time.Time) (percent int, err error)
+	// LaunchedFailure is the task that failed first in the picture of an attempt.
+	LaunchedFailure(ctx context.Context, l Launched) (FailedTask, error)
 }
 
 // ProcessStore reads them.

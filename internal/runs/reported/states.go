@@ -160,27 +160,13 @@ func (m *merging) finish() {
 	e := runs.Ending{Status: f.Status, Message: f.Message}
 	switch f.Status {
 	case lifecycle.Failed:
-		e.Code, e.Message = lifecycle.NodeFailedCode, cmp.Or(f.Message, m.firstFailure(), "the run failed")
+		e.Code, e.Message = lifecycle.NodeFailedCode, cmp.Or(f.Message, "the run failed")
 	case lifecycle.Completed:
 		e.Message = cmp.Or(f.Message, "the run has completed")
 	default:
 		e.Message = cmp.Or(f.Message, "the run was cancelled where it ran")
 	}
 	m.Ending = &e
-}
-
-// firstFailure names a step that failed.
-func (m *merging) firstFailure() string {
-	for _, n := range m.Picture.Sorted() {
-		if n.Counts[failed] == 0 {
-			continue
-		}
-		if n.ExitCode != nil {
-			return fmt.Sprintf("Step %s exited with status %d", n.Name, *n.ExitCode)
-		}
-		return "Step " + n.Name + " failed"
-	}
-	return ""
 }
 
 // log takes the texts whose numbers are greater than all before: sent again, they

@@ -133,8 +133,6 @@ func TestARunEndsWithWhatIsKnownOfIt(t *testing.T) {
 		"completed":              {Finish{Status: lifecycle.Completed}, nil, "the run has completed", ""},
 		"in its own words":       {Finish{Status: lifecycle.Completed, Message: "all well"}, nil, "all well", ""},
 		"failed":                 {Finish{Status: lifecycle.Failed}, nil, "the run failed", lifecycle.NodeFailedCode},
-		"failed in a step":       {Finish{Status: lifecycle.Failed}, []Task{attempt(1, "1", 1, Failed)}, "Step a failed", lifecycle.NodeFailedCode},
-		"failed with a status":   {Finish{Status: lifecycle.Failed}, []Task{attempt(1, "1", 1, Failed, exited(2)), attempt(2, "2", 1, Failed, exited(9))}, "Step a exited with status 9", lifecycle.NodeFailedCode},
 		"failed, as it says":     {Finish{Status: lifecycle.Failed, Message: "no disk"}, []Task{attempt(1, "1", 1, Failed)}, "no disk", lifecycle.NodeFailedCode},
 		"an ignored failure":     {Finish{Status: lifecycle.Failed}, []Task{attempt(1, "1", 1, Failed, ignoring)}, "the run failed", lifecycle.NodeFailedCode},
 		"cancelled where it ran": {Finish{Status: lifecycle.Cancelled}, nil, "the run was cancelled where it ran", ""},
