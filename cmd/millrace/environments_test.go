@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +63,49 @@ func TestTasksUseAnEnvironmentThatIsBuiltOnce(t *testing.T) {
 	}
 }
 
+// startAsPip runs a server without any setting of packages on a machine whose pip is told
+// of an index, by the file of the account.
+func startAsPip(t *testing.T, index string, args ...string) *server {
+	t.Helper()
+	cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--capacity", "vcpu=64,ramGb=256", "--data", t.TempDir()}, args...)...)
+	home := t.TempDir()
+	cmd.Env = append(cmd.Env, "HOME="+home, "PIP_INDEX_URL=")
+	folder := filepath.Join(home, ".config", "pip")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "pip.conf"), []byte("[global]\nindex-url = "+index+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	putDatabase(t, cmd)
+	return launch(t, cmd)
+}
+
+func TestWithoutSettingsPackagesComeFromWherePipTakesThem(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	x := indextest.New(t)
+	x.AddWheel("greeter", "1.0", map[string]string{"greeter.py": "print('hello')\n"})
+	s := startAsPip(t, x.URL)
+	token, _, _ := s.signUp("ada")
+	const step = `{"nodes":[{"id":"a","interpreter":"python3","environment":{"pip":["greeter"]},"command":"import greeter"}]}`
+	w := s.workflow(token, step)
+	if got := s.want(200, "GET", "/api/workflows/"+w, "", "Authorization", bearer(token)); len(got["problems"].([]any)) > 0 {
+		t.Errorf("its problems are %v", got["problems"])
+	}
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))
+	if r := s.ended(token, id); r["status"] != "completed" || !strings.Contains(fmt.Sprint(r["logs"]), "hello") {
+		t.Errorf("it ended as %v: %v\n%v", r["status"], r["errorMessage"], r["logs"])
+	}
+	// An empty setting switches it off.
+	off := startAsPip(t, x.URL, "--pip-index-url=")
+	token, _, _ = off.signUp("ada")
+	got := off.want(200, "GET", "/api/workflows/"+off.workflow(token, step), "", "Authorization", bearer(token))
+	if problems := fmt.Sprint(got["problems"]); !strings.Contains(problems, "a package index (--pip-index-url)") || strings.Contains(problems, "uv") {
+		t.Errorf("its problems are %v", problems)
+	}
+}
+
 // Real packages are built once for fifty shards of a run; the next run finds them
 // built, and so does the recipe.
 func TestPandasIsBuiltOnceForAllShards(t *testing.T) {
@@ -71,7 +116,7 @@ func TestPandasIsBuiltOnceForAllShards(t *testing.T) {
 	x := indextest.New(t)
 	x.NeedPackages(t)
 	headings, texts := blocks(t, "recipes.md", "json")
-	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
+	s := startAsPip(t, x.URL)
 	token, _, _ := s.signUp("ada")
 	// Importing takes longer than all the rest, so that one shard does.
 	shards := s.workflow(token, `{"parameters":{"n":{"type":"array","default":[`+strings.Repeat(`1,`, 49)+`1]}},"nodes":[{"id":"plot","environment":{"pip":["pandas==2.*","matplotlib==3.*"]},"scatter":{"over":"params.n"},

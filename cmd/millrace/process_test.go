@@ -33,14 +33,15 @@ func TestMain(m *testing.M) {
 	waittest.Main(m)
 }
 
-// millrace is the program with these arguments and a clean environment.
+// millrace is the program with these arguments and a clean environment, in which pip
+// asks an index that nobody answers for.
 func millrace(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it runs the program")
 	}
 	c := exec.Command(os.Args[0], args...)
-	c.Env = []string{"BE_MILLRACE=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	c.Env = []string{"BE_MILLRACE=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PIP_INDEX_URL=http://127.0.0.1:1/simple/"}
 	c.Dir = t.TempDir()
 	return c
 }

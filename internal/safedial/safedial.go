@@ -5,12 +5,16 @@
 package safedial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -66,12 +70,51 @@ func Dialer(allowPrivate bool) *net.Dialer {
 	return &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: Control(allowPrivate)}
 }
 
+// Hosts are hosts with their ports that the operator has named, and that may therefore be
+// in private networks. All methods may be called at the same time.
+type Hosts struct {
+	mu   sync.RWMutex
+	list []string
+}
+
+// Add adds the host of an address.
+func (h *Hosts) Add(u *url.URL) {
+	port := u.Port()
+	if port == "" && u.Scheme == "https" {
+		port = "443"
+	}
+	if port == "" {
+		port = "80"
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, net.JoinHostPort(u.Hostname(), port))
+}
+
+// Has reports whether a host with its port is among them.
+func (h *Hosts) Has(hostPort string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return slices.ContainsFunc(h.list, func(host string) bool { return strings.EqualFold(host, hostPort) })
+}
+
 // Transport is an http.Transport of which every connection passes Control. A
 // proxy would look names up out of our sight, so one is used only where private
 // networks are allowed.
-func Transport(allowPrivate bool) *http.Transport {
+func Transport(allowPrivate bool) *http.Transport { return TransportTo(allowPrivate, new(Hosts)) }
+
+// TransportTo is Transport, but for connections to exactly the hosts that are trusted:
+// those are not checked.
+func TransportTo(allowPrivate bool, trusted *Hosts) *http.Transport {
+	checked, open := Dialer(allowPrivate), Dialer(true)
 	t := &http.Transport{
-		DialContext: Dialer(allowPrivate).DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if trusted.Has(address) {
+				return open.DialContext(ctx, network, address)
+			}
+			return checked.DialContext(ctx, network, address)
+		},
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second,
 		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
 		MaxIdleConns: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
 	}

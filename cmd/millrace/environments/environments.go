@@ -15,7 +15,7 @@ import (
 type EnvironmentSettings struct {
 	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that steps ask for, where uv is installed: on, off." group:"tasks"`
 	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
-	PipIndexURL      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Without one nothing is built." group:"tasks"`
+	PipIndexURL      []string `default:"machine" help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. machine: those that pip on this machine uses. Without one nothing is built." group:"tasks"`
 	CondaChannels    []string `help:"Channels that conda packages come from, and no others, by address; its last word is the channel's name. Their installer comes from --pip-index-url." group:"tasks"`
 	PythonMirror     string   `help:"Mirror of python-build-standalone's releases that versions of Python come from which the machine lacks. Without one there are only the machine's own." group:"tasks"`
 }

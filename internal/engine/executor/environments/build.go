@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/environment"
@@ -25,6 +28,8 @@ type build struct {
 	before string // the log of the step before
 	saved  time.Time
 	unseen bool // nothing of it is kept
+
+	unfetched atomic.Pointer[string] // why the index could not answer; nil: it could
 }
 
 // build does one step of building what was asked for. A step that fails is the
@@ -199,7 +204,11 @@ func (b *build) outcome(end executor.Status) error {
 	case executor.StartFailed:
 		return fault.Unavailable("the sandbox did not start: %s", end.Detail).WithCode("no_sandbox")
 	case executor.ExitedNonZero:
-		return failure("%s", words(strings.TrimPrefix(b.record.Log, b.before)))
+		said := words(strings.TrimPrefix(b.record.Log, b.before))
+		if why := b.unfetched.Load(); why != nil && strings.Contains(said, strconv.Itoa(http.StatusBadGateway)) {
+			said = *why
+		}
+		return failure("%s", said)
 	}
 	return errors.New("a build ended as " + string(end.Reason) + ": " + end.Detail)
 }

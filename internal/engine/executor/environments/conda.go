@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
 	"github.com/millrace/millrace/internal/environments"
@@ -69,7 +66,7 @@ func (s *Store) noConda(channels []string) string {
 	}
 	known := s.channels.Names()
 	if len(known) == 0 {
-		return "this server cannot install conda packages: its operator has set no channels (--conda-channels)"
+		return "this server cannot install conda packages: its operator has to set channels of conda packages (--conda-channels)"
 	}
 	for _, name := range channels {
 		if !s.channels.Has(name) {
@@ -103,24 +100,14 @@ func (t Team) allowed(ctx context.Context, spec environment.Spec, lock environme
 // python is the machine's interpreter that uv finds in a sandbox: what links to
 // it does not outlive it.
 func (s *Store) python(ctx context.Context, version string) (string, error) {
-	uv, err := s.uv()
-	if err != nil {
-		return "", err
-	}
-	ask := func(name string, args ...string) (string, error) {
-		c := exec.CommandContext(ctx, name, args...)
-		c.Env, c.Dir = append(command.Variables(command.Environment(executor.Spec{Env: uvSettings})), "UV_NO_CACHE=1"), "/"
-		out, err := c.Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	path, err := ask(uv, "python", "find", "--system", version)
+	path, err := s.askUV(ctx, "python", "find", "--system", version)
 	if err != nil && s.PythonMirror != "" {
 		return "of the mirror", nil
 	}
 	if err != nil {
 		return "", failure("the server has no Python %s for the tool for conda packages: %s", version, err)
 	}
-	return ask(path, "-I", "-S", "-c", "import os, sys; print(os.path.abspath(sys.executable), os.path.realpath(sys.executable), *sys.version_info[:2])")
+	return ask(ctx, uvSettings, path, "-I", "-S", "-c", "import os, sys; print(os.path.abspath(sys.executable), os.path.realpath(sys.executable), *sys.version_info[:2])")
 }
 
 // tool is the folder of the solver, which is installed first where it is not

@@ -12,15 +12,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/environments/channels"
+	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
@@ -53,17 +57,22 @@ type Config struct {
 
 	Off          bool     // nothing is built
 	Unfit        string   // why tasks could not use one; empty: they can
-	UV           string   // empty: the one on the PATH
-	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: nothing is built
+	UV           string   // empty: the one beside the program, or on the PATH
+	Indexes      []string // of Python packages; the first that has a package is asked for it; AsMachine: those of pip; empty: nothing is built
 	Channels     []string // of conda packages, by address; empty: there are none
 	PythonMirror string   // of interpreters that the machine lacks; empty: there is none
 	AllowPrivate bool     // indexes and channels in private networks
-	InPlace      bool     // tasks find environments where they are kept, not at a place of the sandbox
+	Machine      machine.Machine
+	InPlace      bool // tasks find environments where they are kept, not at a place of the sandbox
 
 	MaxTotal int64         // bytes of all that is kept; 0: 50 GB
 	MaxOne   int64         // bytes of one; 0: 10 GB
 	Time     time.Duration // for one step of a build; 0: 30 minutes
 }
+
+// AsMachine, in place of addresses, stands for those that pip on the machine uses. They may
+// be in private networks.
+const AsMachine = "machine"
 
 const (
 	defaultTotal = 50 << 30
@@ -117,7 +126,7 @@ func Open(c Config) (s *Store, err error) {
 		c.Time = defaultTime
 	}
 	s = &Store{Config: c}
-	if s.index, err = newIndex(c.Indexes, c.PythonMirror, c.AllowPrivate); err != nil {
+	if s.index, err = newIndex(c); err != nil {
 		return nil, err
 	}
 	if s.channels, err = channels.New(c.Channels, c.AllowPrivate); err != nil {
@@ -148,56 +157,87 @@ func (s *Store) Clean(ctx context.Context) error {
 	return errors.Join(s.runner.Recover(ctx), s.trees.Clean(), s.tools.Clean(), s.channels.Clean())
 }
 
-// Install is how the operator gets the tool that is missing.
-const Install = "pip install uv"
-
 // Problem is why nothing can be built here, or nothing.
-func (s *Store) Problem() string {
-	if s.Unfit != "" {
+func (s *Store) Problem() string { return s.problem(s.missing()) }
+
+func (s *Store) problem(missing []string) string {
+	switch {
+	case s.Unfit != "":
 		return s.Unfit
-	}
-	if s.Off {
+	case s.Off:
 		return "this server builds no environments (--environments off): use an `image`, or the programs of the machine"
-	}
-	if _, err := s.uv(); err != nil {
-		return "this server cannot build environments, since uv is not installed on it; its operator can change that with: " + Install
-	}
-	if len(s.Indexes) == 0 {
-		return "this server cannot build environments: its operator has set no package index (--pip-index-url)"
+	case len(missing) > 0:
+		return "this server cannot build environments: its operator has to install or set " + strings.Join(missing, "; ")
 	}
 	return ""
 }
 
-// ProblemWith is why what a node asks for cannot be built here, or nothing.
-func (s *Store) ProblemWith(spec environment.Spec) string {
-	problem := s.Problem()
-	if channels, conda := spec.IsConda(); problem == "" && conda {
-		problem = s.noConda(channels)
+// missing lists what every build needs and is not here, with how the operator gets it.
+func (s *Store) missing() (list []string) {
+	if _, err := s.uv(); err != nil {
+		list = append(list, "uv (pip install uv)")
 	}
-	return problem
+	if s.PythonMirror == "" && !hasPython(command.Path) {
+		list = append(list, "python3 (apt-get install python3)")
+	}
+	if s.index.lacks != "" {
+		list = append(list, s.index.lacks)
+	}
+	return list
 }
 
-func (s *Store) uv() (string, error) {
-	name := s.UV
-	if name == "" {
-		name = "uv"
+// hasPython reports whether there is an interpreter in these folders.
+func hasPython(folders string) bool {
+	for _, folder := range filepath.SplitList(folders) {
+		if _, err := exec.LookPath(filepath.Join(folder, "python3")); err == nil {
+			return true
+		}
 	}
-	return exec.LookPath(name)
+	return false
+}
+
+// ProblemWith is why what a node asks for cannot be built here, or nothing.
+func (s *Store) ProblemWith(spec environment.Spec) string {
+	missing := s.missing()
+	channels, conda := spec.IsConda()
+	if conda && len(s.channels.Names()) == 0 {
+		missing = append(missing, "channels of conda packages (--conda-channels)")
+	}
+	if problem := s.problem(missing); problem != "" || !conda {
+		return problem
+	}
+	return s.noConda(channels)
+}
+
+// uv is the program that chooses and installs Python packages. Packages of Millrace bring
+// one along, which counts before others.
+func (c Config) uv() (string, error) {
+	if c.UV != "" {
+		return exec.LookPath(c.UV)
+	}
+	if self, err := os.Executable(); err == nil {
+		for _, beside := range []string{"uv", "../lib/millrace/uv"} {
+			if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), beside)); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return exec.LookPath("uv")
 }
 
 // Check reports why nothing could be built with these settings.
 func Check(ctx context.Context, c Config) error {
-	s := &Store{Config: c}
-	if problem := s.Problem(); problem != "" {
-		return errors.New(problem)
-	}
-	x, err := newIndex(c.Indexes, c.PythonMirror, c.AllowPrivate)
+	x, err := newIndex(c)
 	if err != nil {
 		return err
 	}
 	of, err := channels.New(c.Channels, c.AllowPrivate)
 	if err != nil {
 		return err
+	}
+	s := &Store{Config: c, index: x, channels: of}
+	if problem := s.Problem(); problem != "" {
+		return errors.Join(errors.New(problem), x.why)
 	}
 	return errors.Join(x.reach(ctx), of.Reach(ctx))
 }

@@ -221,13 +221,38 @@ func TestAFailureIsInTheSolversWords(t *testing.T) {
 	}
 }
 
-func TestWithoutTheToolItSaysHowToGetIt(t *testing.T) {
+// What is missing is named in full, so that nobody mends one thing to learn of the next.
+func TestAllThatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
-	f := open(t, func(c *build.Config) { c.UV = "no-such-uv" })
-	if says := f.Problem(); !strings.Contains(says, "pip install uv") {
-		t.Errorf("it says %q", says)
-	}
-	if _, err := f.root(t, "a", pip("one")); !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), "pip install uv") {
-		t.Errorf("building says %v", err)
+	conda := environment.Spec{Conda: []string{"one"}}
+	const uv, index, channels = "uv (pip install uv)", "a package index (--pip-index-url)", "channels of conda packages (--conda-channels)"
+	for _, tt := range []struct {
+		uv      string
+		indexes []string
+		spec    environment.Spec
+		says    []string
+		not     []string
+	}{
+		{"no-such-uv", nil, pip("one"), []string{uv, index}, []string{channels}},
+		{"no-such-uv", nil, conda, []string{uv, index, channels}, nil},
+		{"no-such-uv", []string{"https://packages.example.org/simple/"}, pip("one"), []string{uv}, []string{index, channels}},
+		{"", nil, pip("one"), []string{index}, []string{uv, channels}},
+		{"", []string{"https://packages.example.org/simple/"}, conda, []string{channels}, []string{uv, index}},
+	} {
+		f := open(t, func(c *build.Config) { c.UV = tt.uv }, tt.indexes...)
+		_, err := f.root(t, "a", tt.spec)
+		if problem := f.ProblemWith(tt.spec); !fault.Is(err, fault.KindUnavailable) || err.Error() != problem {
+			t.Errorf("building says %v, and saving %q", err, problem)
+		}
+		for _, word := range tt.says {
+			if !strings.Contains(fmt.Sprint(err), word) {
+				t.Errorf("%v does not name %q", err, word)
+			}
+		}
+		for _, word := range append(tt.not, "python3") {
+			if strings.Contains(fmt.Sprint(err), word) {
+				t.Errorf("%v names %q", err, word)
+			}
+		}
 	}
 }

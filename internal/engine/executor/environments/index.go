@@ -2,6 +2,8 @@ package environments
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,7 +16,9 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +29,18 @@ import (
 // nothing else. For each package the first index that has it is the only one, so
 // that nobody can put a newer one of the same name into a later index.
 type index struct {
-	bases  []*url.URL
 	client *http.Client
-	key    []byte   // signs the addresses of files
-	mirror *url.URL // of interpreters; nil: there is none
+	key    []byte      // of the addresses of files
+	sealed cipher.AEAD // the same
+	mirror *url.URL    // of interpreters; nil: there is none
+
+	lacks string                                // why there are none, for everybody; empty: there are some
+	why   error                                 // the same for the operator
+	own   func(context.Context) (string, error) // finds pip's own index, which comes last; nil: it is not asked
+
+	mu      sync.Mutex
+	bases   []*url.URL
+	trusted safedial.Hosts
 }
 
 const (
@@ -38,35 +50,86 @@ const (
 	wantPages = jsonPage + ", application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 )
 
-func newIndex(bases []string, mirror string, allowPrivate bool) (x *index, err error) {
-	x = &index{client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: fewRedirects}, key: []byte(rand.Text())}
-	if x.mirror, err = parseMirror(mirror); err != nil {
+func newIndex(c Config) (x *index, err error) {
+	x = &index{key: []byte(rand.Text())}
+	x.client = &http.Client{Transport: safedial.TransportTo(c.AllowPrivate, &x.trusted), CheckRedirect: safedial.FewRedirects}
+	sum := sha256.Sum256(x.key)
+	block, err := aes.NewCipher(sum[:])
+	if err != nil {
 		return nil, err
 	}
-	for _, text := range bases {
-		u, err := url.Parse(strings.TrimSuffix(text, "/") + "/")
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, fmt.Errorf("%q is not the address of a package index such as https://packages.example.org/simple/", text)
+	if x.sealed, err = cipher.NewGCM(block); err != nil {
+		return nil, err
+	}
+	if x.mirror, err = parseMirror(c.PythonMirror); err != nil {
+		return nil, err
+	}
+	if slices.Equal(c.Indexes, []string{AsMachine}) {
+		x.askAsPip(c)
+		return x, nil
+	}
+	for _, text := range c.Indexes {
+		if _, err := x.add(text); err != nil {
+			return nil, err
 		}
-		x.bases = append(x.bases, u)
+	}
+	if len(x.bases) == 0 {
+		x.lacks = "a package index (--pip-index-url)"
 	}
 	return x, nil
 }
 
-func fewRedirects(r *http.Request, before []*http.Request) error {
-	r.Header.Del("Referer") // the path of an index may hold a password
-	if len(before) > 5 {
-		return errors.New("the package index redirects too often")
+// askAsPip has the indexes be those that pip on the machine uses. They may be in private
+// networks, since the machine's configuration names them.
+func (x *index) askAsPip(c Config) {
+	pip, err := c.Machine.Pip()
+	if pip.Default {
+		x.own = c.ownIndex
 	}
-	if before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return errors.New("the package index redirects to an address that is not https")
+	for _, address := range pip.Indexes {
+		u, addErr := x.add(address)
+		if addErr == nil {
+			x.trusted.Add(u)
+		}
+		err = errors.Join(err, addErr)
 	}
-	return nil
+	if err != nil {
+		x.lacks, x.why = "a package index (what pip is told on the machine cannot be used, as `millrace admin doctor` explains; --pip-index-url takes its place)", err
+	}
+}
+
+func (x *index) add(address string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(address, "/") + "/")
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%q is not the address of a package index such as https://packages.example.org/simple/", address)
+	}
+	x.bases = append(x.bases, u)
+	return u, nil
+}
+
+// all are the indexes. pip's own is found when it is asked for the first time.
+func (x *index) all(ctx context.Context) ([]*url.URL, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.own != nil {
+		address, err := x.own(ctx)
+		if err != nil {
+			return nil, err
+		}
+		u, err := x.add(address)
+		if err != nil {
+			return nil, err
+		}
+		x.trusted.Add(u)
+		x.own = nil
+	}
+	return slices.Clone(x.bases), nil
 }
 
 // reach reports whether the indexes answer.
-func (x *index) reach(ctx context.Context) (err error) {
-	for _, base := range x.bases {
+func (x *index) reach(ctx context.Context) error {
+	bases, err := x.all(ctx)
+	for _, base := range bases {
 		if _, _, pageErr := x.page(ctx, base, "pip"); pageErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", base.Redacted(), pageErr))
 		}
@@ -74,34 +137,53 @@ func (x *index) reach(ctx context.Context) (err error) {
 	return errors.Join(err, x.reachMirror(ctx))
 }
 
-// handler answers one build, which may fetch so many bytes.
-func (x *index) handler(most int64) http.Handler {
-	left := &atomic.Int64{}
-	left.Store(most)
+// visit is one build's, which may fetch so many bytes. note hears why something could not be
+// fetched: the tool that asks for it does not say.
+type visit struct {
+	*index
+	left atomic.Int64
+	note func(why string)
+}
+
+// handler answers one build.
+func (x *index) handler(most int64, note func(why string)) http.Handler {
+	v := &visit{index: x, note: note}
+	v.left.Store(most)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /simple/{name}/", x.servePage)
-	mux.HandleFunc("GET /python/{release}/{file}", func(w http.ResponseWriter, r *http.Request) { x.servePython(w, r, left) })
-	mux.HandleFunc("GET /files/{mac}/{url}/{name}", func(w http.ResponseWriter, r *http.Request) { x.serveFile(w, r, left) })
+	mux.HandleFunc("GET /simple/{name}/", v.servePage)
+	mux.HandleFunc("GET /python/{release}/{file}", v.servePython)
+	mux.HandleFunc("GET /files/{sealed}/{name}", v.serveFile)
 	return mux
+}
+
+// fail answers that something cannot be fetched.
+func (v *visit) fail(w http.ResponseWriter, why string) {
+	v.note(why)
+	http.Error(w, why, http.StatusBadGateway)
 }
 
 var packageName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-func (x *index) servePage(w http.ResponseWriter, r *http.Request) {
+func (v *visit) servePage(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	if !packageName.MatchString(name) {
 		http.NotFound(w, r)
 		return
 	}
-	for _, base := range x.bases {
-		files, found, err := x.page(r.Context(), base, name)
+	bases, err := v.all(r.Context())
+	if err != nil {
+		v.fail(w, err.Error())
+		return
+	}
+	for _, base := range bases {
+		files, found, err := v.page(r.Context(), base, name)
 		if err != nil {
 			// A later index might have another package of this name.
-			http.Error(w, err.Error(), http.StatusBadGateway)
+			v.fail(w, err.Error())
 			return
 		}
 		if found {
-			x.writePage(w, base, name, files)
+			v.writePage(w, name, files)
 			return
 		}
 	}
@@ -119,7 +201,7 @@ func (x *index) page(ctx context.Context, base *url.URL, name string) (files []f
 	r.Header.Set("Accept", wantPages)
 	answer, err := x.client.Do(r)
 	if err != nil {
-		return nil, false, errors.New("the package index cannot be reached: " + reason(err))
+		return nil, false, errors.New("the package index cannot be reached: " + safedial.Reason(err))
 	}
 	defer answer.Body.Close()
 	switch answer.StatusCode {
@@ -130,11 +212,11 @@ func (x *index) page(ctx context.Context, base *url.URL, name string) (files []f
 		return nil, false, fmt.Errorf("the package index answered %s", answer.Status)
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
-	if err == nil && len(text) > maxPage {
-		err = errors.New("what the package index says of it is too long")
-	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, errors.New("what the package index says of it cannot be fetched: " + safedial.Reason(err))
+	}
+	if len(text) > maxPage {
+		return nil, false, errors.New("what the package index says of it is too long")
 	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), jsonPage) {
 		files, err = readJSON(text)
@@ -144,42 +226,40 @@ func (x *index) page(ctx context.Context, base *url.URL, name string) (files []f
 	return wheels(files, answer.Request.URL), true, err
 }
 
-// reason is why a request failed, without the address: it may hold a password.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err
-	}
-	return err.Error()
-}
-
-func (x *index) writePage(w http.ResponseWriter, base *url.URL, name string, files []file) {
+func (x *index) writePage(w http.ResponseWriter, name string, files []file) {
 	for i, f := range files {
-		files[i].URL = x.address(base, f)
+		files[i].URL = "/files/" + x.seal(f.URL) + "/" + url.PathEscape(f.Filename)
 	}
 	w.Header().Set("Content-Type", jsonPage)
 	_ = json.NewEncoder(w).Encode(page{Meta: map[string]string{"api-version": "1.0"}, Name: name, Files: files})
 }
 
-// address is where a build finds a file. Credentials of an index go along to its
-// own host, and never into the sandbox.
-func (x *index) address(base *url.URL, f file) string {
-	return "/files/" + x.sign(f.URL) + "/" + base64.RawURLEncoding.EncodeToString([]byte(f.URL)) + "/" + url.PathEscape(f.Filename)
-}
-
-func (x *index) sign(address string) string {
+// seal makes a word of the address of a file, by which a build asks for it. Nobody but us
+// can read the address, which may hold a password, or make such a word of another one.
+func (x *index) seal(address string) string {
 	mac := hmac.New(sha256.New, x.key)
 	mac.Write([]byte(address))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	nonce := mac.Sum(nil)[:x.sealed.NonceSize()]
+	return base64.RawURLEncoding.EncodeToString(x.sealed.Seal(nonce, nonce, []byte(address), nil))
 }
 
-// serveFile hands on a file that an index has named, or its metadata.
-func (x *index) serveFile(w http.ResponseWriter, r *http.Request, left *atomic.Int64) {
-	text, err := base64.RawURLEncoding.DecodeString(r.PathValue("url"))
-	if err != nil || !hmac.Equal([]byte(x.sign(string(text))), []byte(r.PathValue("mac"))) {
-		http.NotFound(w, r)
-		return
+func (x *index) unseal(word string) (*url.URL, error) {
+	text, err := base64.RawURLEncoding.DecodeString(word)
+	n := x.sealed.NonceSize()
+	if err != nil || len(text) < n {
+		return nil, errors.New("it is no sealed address")
 	}
-	u, err := url.Parse(string(text))
+	address, err := x.sealed.Open(nil, text[:n], text[n:], nil)
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(string(address))
+}
+
+// serveFile hands on a file that an index has named, or its metadata. Credentials of an
+// index go along to its own host, and never into the sandbox.
+func (v *visit) serveFile(w http.ResponseWriter, r *http.Request) {
+	u, err := v.unseal(r.PathValue("sealed"))
 	if err != nil {
 		http.NotFound(w, r)
 		return
@@ -187,15 +267,20 @@ func (x *index) serveFile(w http.ResponseWriter, r *http.Request, left *atomic.I
 	if strings.HasSuffix(r.PathValue("name"), ".metadata") {
 		u.Path += ".metadata"
 	}
-	for _, base := range x.bases {
+	bases, err := v.all(r.Context())
+	if err != nil {
+		v.fail(w, err.Error())
+		return
+	}
+	for _, base := range bases {
 		if base.User != nil && base.Scheme == u.Scheme && base.Host == u.Host {
 			u.User = base.User
 		}
 	}
-	x.forward(w, r, u, left)
+	v.forward(w, r, u)
 }
 
-func (x *index) forward(w http.ResponseWriter, r *http.Request, u *url.URL, left *atomic.Int64) {
+func (v *visit) forward(w http.ResponseWriter, r *http.Request, u *url.URL) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, u.String(), nil)
 	if err != nil {
 		http.NotFound(w, r)
@@ -205,9 +290,9 @@ func (x *index) forward(w http.ResponseWriter, r *http.Request, u *url.URL, left
 	if ask := r.Header.Get("Range"); ask != "" {
 		out.Header.Set("Range", ask)
 	}
-	answer, err := x.client.Do(out)
+	answer, err := v.client.Do(out)
 	if err != nil {
-		http.Error(w, path.Base(u.Path)+" cannot be fetched: "+reason(err), http.StatusBadGateway)
+		v.fail(w, path.Base(u.Path)+" cannot be fetched: "+safedial.Reason(err))
 		return
 	}
 	defer answer.Body.Close()
@@ -217,7 +302,7 @@ func (x *index) forward(w http.ResponseWriter, r *http.Request, u *url.URL, left
 		}
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, &metered{answer.Body, left})
+	_, _ = io.Copy(w, &metered{answer.Body, &v.left})
 }
 
 // metered ends when a build has fetched all that it may.

@@ -14,6 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
 )
 
+func ignore(string) {}
+
 // What is in a sandbox may ask for anything.
 func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
 	t.Parallel()
@@ -25,11 +27,11 @@ func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
 	x.AddLink("one", "ftp://127.0.0.1/one-3.0-py3-none-any.whl", nil)
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another server is asked") }))
 	t.Cleanup(secret.Close)
-	view, err := newIndex([]string{strings.Replace(x.URL, "http://", "http://user:password@", 1)}, "", true)
+	view, err := newIndex(Config{Indexes: []string{strings.Replace(x.URL, "http://", "http://user:password@", 1)}, AllowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(view.handler(1 << 20))
+	server := httptest.NewServer(view.handler(1<<20, ignore))
 	t.Cleanup(server.Close)
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -50,10 +52,17 @@ func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
 	if status, text := get(p.Files[0].URL); status != 200 || !strings.HasPrefix(text, "PK") {
 		t.Errorf("the wheel: %d %.20q", status, text)
 	}
-	mac := strings.Split(p.Files[0].URL, "/")[2]
+	sealed := strings.Split(p.Files[0].URL, "/")[2]
+	if text, err := base64.RawURLEncoding.DecodeString(sealed); err != nil || strings.Contains(string(text), "127.0.0.1") {
+		t.Errorf("the address of the wheel can be read: %q, %v", text, err)
+	}
+	other, err := newIndex(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	forged := base64.RawURLEncoding.EncodeToString([]byte(secret.URL + "/x.whl"))
 	for _, path := range []string{
-		"/files/" + mac + "/" + forged + "/x.whl", "/files/x/" + forged + "/x.whl", "/files//" + forged + "/x.whl", "/simple/..%2f..%2fadmin/", "/simple/One/", "/simple/one%2f..%2ftwo/",
+		"/files/" + forged + "/x.whl", "/files/" + sealed + forged + "/x.whl", "/files/" + other.seal(secret.URL+"/x.whl") + "/x.whl", "/files/x/x.whl", "/files/" + sealed, "/simple/..%2f..%2fadmin/", "/simple/One/", "/simple/one%2f..%2ftwo/",
 		"/", "/simple/", "/http://" + strings.TrimPrefix(secret.URL, "http://"), "/simple/missing/",
 	} {
 		if status, text := get(path); status != 404 {
@@ -65,7 +74,7 @@ func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
 		t.Errorf("something can be sent: %v %v", answer, err)
 	}
 	answer.Body.Close()
-	small := httptest.NewServer(view.handler(100))
+	small := httptest.NewServer(view.handler(100, ignore))
 	t.Cleanup(small.Close)
 	if answer, err := http.Get(small.URL + p.Files[0].URL); err == nil {
 		var b strings.Builder
@@ -104,14 +113,14 @@ func TestAMirrorGivesInterpretersAndNothingElse(t *testing.T) {
 	}))
 	t.Cleanup(mirror.Close)
 	for _, wrong := range []string{"mirror", "file:///etc", "https:///x", "https://mirror.example/x?token=1"} {
-		if _, err := newIndex(nil, wrong, true); err == nil || !strings.Contains(err.Error(), "--python-mirror") {
+		if _, err := newIndex(Config{PythonMirror: wrong}); err == nil || !strings.Contains(err.Error(), "--python-mirror") {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}
 	address := strings.Replace(mirror.URL, "http://", "http://ada:word@", 1)
-	without, err := newIndex(nil, "", true)
-	with, withErr := newIndex(nil, address, true)
-	private, privateErr := newIndex(nil, address, false)
+	without, err := newIndex(Config{})
+	with, withErr := newIndex(Config{PythonMirror: address, AllowPrivate: true})
+	private, privateErr := newIndex(Config{PythonMirror: address})
 	if err := errors.Join(err, withErr, privateErr); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +141,7 @@ func TestAMirrorGivesInterpretersAndNothingElse(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		before := asked.Load()
-		tt.view.handler(1<<20).ServeHTTP(w, httptest.NewRequest(http.MethodGet, tt.path, nil))
+		tt.view.handler(1<<20, ignore).ServeHTTP(w, httptest.NewRequest(http.MethodGet, tt.path, nil))
 		if w.Code != tt.want || (asked.Load() > before) != (tt.want == 200) {
 			t.Errorf("%s is %d, want %d", tt.path, w.Code, tt.want)
 		}

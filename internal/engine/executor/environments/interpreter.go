@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
+	"github.com/millrace/millrace/internal/safedial"
 )
 
 // Interpreters that the machine does not have come from the operator's mirror of
@@ -96,7 +96,7 @@ func (x *index) reachMirror(ctx context.Context) error {
 	}
 	answer, err := x.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("--python-mirror %s cannot be reached: %s", x.mirror.Redacted(), reason(err))
+		return fmt.Errorf("--python-mirror %s cannot be reached: %s", x.mirror.Redacted(), safedial.Reason(err))
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusUnauthorized {
@@ -111,13 +111,13 @@ var (
 )
 
 // servePython hands on an interpreter of the mirror, and nothing else of it.
-func (x *index) servePython(w http.ResponseWriter, r *http.Request, left *atomic.Int64) {
+func (v *visit) servePython(w http.ResponseWriter, r *http.Request) {
 	release, file := r.PathValue("release"), r.PathValue("file")
-	if x.mirror == nil || !pythonRelease.MatchString(release) || !pythonFileOf.MatchString(file) {
+	if v.mirror == nil || !pythonRelease.MatchString(release) || !pythonFileOf.MatchString(file) {
 		http.NotFound(w, r)
 		return
 	}
-	u := x.mirror.JoinPath(release, file)
+	u := v.mirror.JoinPath(release, file)
 	u.RawPath = strings.ReplaceAll(u.EscapedPath(), "+", "%2B") // some hosts read a plus as a space
-	x.forward(w, r, u, left)
+	v.forward(w, r, u)
 }

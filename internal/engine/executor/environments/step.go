@@ -81,13 +81,16 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			if st.tool != "" {
 				return nil
 			}
+			if _, err := s.index.all(ctx); err != nil {
+				return failure("%s", err)
+			}
 			program, err := s.stagePrograms(spec.Places().Inputs)
 			if err != nil {
 				return err
 			}
 			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
 			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
-			stop, err = s.serveIndex(spec.Places().Inputs)
+			stop, err = s.serveIndex(spec.Places().Inputs, func(why string) { b.unfetched.Store(&why) })
 			return err
 		},
 		Log: b.follow(ctx),
@@ -148,7 +151,7 @@ func copyProgram(from, to string) error {
 
 // serveIndex answers for the index on a socket in a folder, until stop. The path
 // of the folder may be too long for the address of a socket.
-func (s *Store) serveIndex(folder string) (stop func(), err error) {
+func (s *Store) serveIndex(folder string, note func(why string)) (stop func(), err error) {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return nil, err
@@ -162,7 +165,7 @@ func (s *Store) serveIndex(folder string) (stop func(), err error) {
 	if err := os.Chmod(filepath.Join(folder, indexSocket), 0o666); err != nil { //nolint:gosec // the sandbox's user connects to it
 		return nil, errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: s.index.handler(s.MaxOne), ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
+	server := &http.Server{Handler: s.index.handler(s.MaxOne, note), ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
 	go func() { _ = server.Serve(l) }()
 	return func() { _ = server.Close() }, nil
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -37,15 +38,13 @@ const (
 	listTime = 10 * time.Minute
 	window   = 256 << 20 // bytes of memory to unpack it
 
-	redirects = 5
-
 	tries    = 3 // of a request that was not answered, or with the server's failure
 	tryAfter = 500 * time.Millisecond
 )
 
 // New reads the addresses of channels, whose last words are their names.
 func New(addresses []string, allowPrivate bool) (*Channels, error) {
-	c := &Channels{bases: map[string]*url.URL{}, client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: fewRedirects}}
+	c := &Channels{bases: map[string]*url.URL{}, client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: safedial.FewRedirects}}
 	for _, text := range addresses {
 		u, err := url.Parse(strings.TrimRight(text, "/"))
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.Fragment != "" {
@@ -59,19 +58,6 @@ func New(addresses []string, allowPrivate bool) (*Channels, error) {
 		c.bases[name] = u
 	}
 	return c, nil
-}
-
-var errRedirect = errors.New("the channel redirects")
-
-func fewRedirects(r *http.Request, before []*http.Request) error {
-	r.Header.Del("Referer") // the path of a channel may hold a password
-	if len(before) > redirects {
-		return fmt.Errorf("%w too often", errRedirect)
-	}
-	if before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return fmt.Errorf("%w to an address that is not https", errRedirect)
-	}
-	return nil
 }
 
 // Names are those of the channels, the first one first.
@@ -127,8 +113,8 @@ func (c *Channels) openOnce(ctx context.Context, known *sent, channel string, pa
 		known.ask(r)
 	}
 	if answer, err = c.client.Do(r); err != nil {
-		passing = !errors.Is(err, safedial.ErrPrivate) && !errors.Is(err, errRedirect)
-		return nil, passing, fmt.Errorf("the channel %s cannot be reached: %s", channel, reason(err))
+		passing = !errors.Is(err, safedial.ErrPrivate) && !errors.Is(err, safedial.ErrRedirect)
+		return nil, passing, fmt.Errorf("the channel %s cannot be reached: %s", channel, safedial.Reason(err))
 	}
 	if answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusNotModified && known != nil {
 		return answer, false, nil
@@ -138,14 +124,6 @@ func (c *Channels) openOnce(ctx context.Context, known *sent, channel string, pa
 		err = errAbsent
 	}
 	return nil, answer.StatusCode >= http.StatusInternalServerError, errors.Join(err, answer.Body.Close())
-}
-
-// reason is why a request failed, without the address: it may hold a password.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err
-	}
-	return err.Error()
 }
 
 // text is what a folder of a channel has: as the channel sends it, unpacked, or as it
@@ -208,6 +186,9 @@ func (c *Channels) Packages(ctx context.Context, channel, folder string, hidden 
 			return out.add(e)
 		})
 	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return nil, fmt.Errorf("what the channel %s has cannot be fetched: %s", channel, safedial.Reason(err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("what the channel %s has cannot be read: %w", channel, err)
 	}
@@ -230,7 +211,7 @@ func (c *Channels) Fetch(ctx context.Context, p environment.Locked, most int64, 
 	size, err = io.Copy(io.MultiWriter(w, sum), io.LimitReader(answer.Body, most+1))
 	switch {
 	case err != nil:
-		return size, fmt.Errorf("%s cannot be fetched: %s", p.File.Name, reason(err))
+		return size, fmt.Errorf("%s cannot be fetched: %s", p.File.Name, safedial.Reason(err))
 	case size > most:
 		return size, errors.New("its packages are too large")
 	case hex.EncodeToString(sum.Sum(nil)) != p.Hashes[0]:

@@ -1,0 +1,148 @@
+package environments_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/fault"
+	build "github.com/millrace/millrace/internal/engine/executor/environments"
+	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
+	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
+)
+
+// onMachine opens a store that asks what pip and conda are told by variables.
+func onMachine(t *testing.T, variables map[string]string) fixture {
+	t.Helper()
+	return open(t, func(c *build.Config) {
+		c.AllowPrivate, c.Indexes = false, []string{build.AsMachine}
+		c.Machine = machine.Machine{Root: t.TempDir(), Env: func(name string) string { return variables[name] }}
+	})
+}
+
+func TestTheIndexOfPipIsUsedAlsoInAPrivateNetwork(t *testing.T) {
+	t.Parallel()
+	own, public := indextest.New(t), indextest.New(t)
+	own.AddWheel("corp", "1.0", nil, "helper")
+	public.AddWheel("corp", "99.0", nil)
+	public.AddWheel("helper", "3.0", nil)
+	f := onMachine(t, map[string]string{"PIP_INDEX_URL": public.URL, "PIP_EXTRA_INDEX_URL": own.URL})
+	if _, err := f.root(t, "a", pip("corp")); err != nil {
+		t.Fatal(err)
+	}
+	known, err := f.records.EnvironmentBuild(t.Context(), "a", pip("corp").Key())
+	lock, lockErr := environment.ParseLock(known.Lock)
+	if err != nil || lockErr != nil || len(lock.Packages) != 2 || lock.Packages[0].Version != "1.0" {
+		t.Errorf("the lock is %q, %v %v", known.Lock, err, lockErr)
+	}
+}
+
+// What an index names elsewhere is refused as ever.
+func TestNothingButTheIndexOfPipMayBePrivate(t *testing.T) {
+	t.Parallel()
+	links, renames, other := indextest.New(t), indextest.New(t), indextest.New(t)
+	wheel := indextest.Wheel("linked", "1.0", nil)
+	other.AddFile("linked", "linked-1.0-py3-none-any.whl", wheel)
+	address := strings.TrimSuffix(other.URL, "/simple/") + "/files/linked/linked-1.0-py3-none-any.whl"
+	links.AddLink("linked", address, wheel)
+	renames.AddLink("linked", strings.Replace(address, "127.0.0.1", "localhost", 1), wheel)
+	away := httptest.NewServer(http.RedirectHandler(other.URL+"linked/", http.StatusFound))
+	t.Cleanup(away.Close)
+	for name, index := range map[string]string{"a link": links.URL, "a link by another name": renames.URL, "a redirect": away.URL} {
+		f := onMachine(t, map[string]string{"PIP_INDEX_URL": index})
+		f.FailAtOnce()
+		if _, err := f.root(t, "a", pip("linked")); !fault.Is(err, fault.KindUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if asked := other.Asked(); len(asked) > 0 {
+		t.Errorf("another host is asked for %v", asked)
+	}
+}
+
+func TestAFailureNamesNoAddress(t *testing.T) {
+	t.Parallel()
+	x, closed := indextest.New(t), httptest.NewServer(nil)
+	closed.Close()
+	x.AddWheel("one", "1.0", nil)
+	failing := indextest.New(t)
+	failing.Fail(http.StatusInternalServerError)
+	secret := func(address string) string {
+		return strings.Replace(strings.TrimSuffix(address, "/simple/"), "http://", "http://user:secret@", 1) + "/token-secret/simple/"
+	}
+	for name, tt := range map[string]struct {
+		index   string
+		private bool
+		spec    environment.Spec
+		says    string
+	}{
+		"it refuses":    {secret(closed.URL), true, pip("one"), "the package index cannot be reached: it refuses connections"},
+		"it is private": {secret(x.URL), false, pip("one"), "--fetch-allow-private"},
+		"it fails":      {secret(failing.URL), true, pip("one"), "the package index answered 500"},
+		"another hash":  {x.URL, true, environment.Spec{Lock: "# python 3.11\none==1.0 --hash=sha256:" + strings.Repeat("0", 64) + "\n"}, "Hash mismatch"},
+	} {
+		f := open(t, func(c *build.Config) { c.AllowPrivate = tt.private }, tt.index)
+		f.FailAtOnce()
+		_, err := f.root(t, "a", tt.spec)
+		if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		known, recordErr := f.records.EnvironmentBuild(t.Context(), "a", tt.spec.Key())
+		if recordErr != nil {
+			t.Fatal(recordErr)
+		}
+		u, urlErr := url.Parse(tt.index)
+		if urlErr != nil {
+			t.Fatal(urlErr)
+		}
+		for _, word := range []string{u.Host, u.Port(), "secret", base64.RawURLEncoding.EncodeToString([]byte("http://" + u.Host))[:20]} {
+			if text := err.Error() + known.Error + known.Log; strings.Contains(text, word) {
+				t.Errorf("%s: %q is in %s", name, word, text)
+			}
+		}
+	}
+}
+
+// Without any configuration pip asks an index of its own.
+func TestPipsOwnIndexIsKnown(t *testing.T) {
+	t.Parallel()
+	f := onMachine(t, nil)
+	own, err := f.OwnIndex(t.Context())
+	u, urlErr := url.Parse(own)
+	if err != nil || urlErr != nil || u.Scheme != "https" || u.User != nil || !strings.Contains(u.Path, "simple") {
+		t.Errorf("it is %q, %v %v", own, err, urlErr)
+	}
+	if problem := f.Problem(); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// The operator reads the file and the line, teams that there is something to read.
+func TestWhatPipCannotBeToldIsSaidToTheOperator(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "etc"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc", "pip.conf"), []byte("[global]\nindex-url = https://user:secret@packages.example.org/simple\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change := func(c *build.Config) {
+		c.Indexes, c.Machine = []string{build.AsMachine}, machine.Machine{Root: root, Env: func(string) string { return "" }}
+	}
+	f := open(t, change)
+	if problem := f.Problem(); !strings.Contains(problem, "millrace admin doctor") || !strings.Contains(problem, "--pip-index-url") || strings.Contains(problem, "packages.example.org") || strings.Contains(problem, root) {
+		t.Errorf("teams read %q", problem)
+	}
+	if err := build.Check(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), root+"/etc/pip.conf names an address with credentials") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("the operator reads %v", err)
+	}
+}
