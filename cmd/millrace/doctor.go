@@ -62,6 +62,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 	s := &c.settings
 	sandbox, limits := s.checkSandbox(ctx)
 	objects, lost := s.checkObjects(ctx)
+	packages, conda := s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate)
 	list := []finding{
 		{what: "settings", err: s.problems()},
 		{what: "data folder " + s.Data, err: s.checkFolder()},
@@ -76,7 +77,8 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "bubblewrap (isolates tasks)", err: sandbox, warning: true},
 		{what: "limits of tasks", err: limits, warning: true},
 		{what: "container images", err: s.checkImages(ctx), warning: true},
-		{what: "environments of packages", err: s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate), warning: true},
+		{what: "environments of packages", err: packages, warning: true},
+		{what: "conda packages", err: conda, warning: true},
 		{what: "engines of pipelines", err: s.CheckEngines(), warning: true},
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
 		{what: "clients that people install", err: clients.New(s.ClientsFolder).Check(), warning: true},

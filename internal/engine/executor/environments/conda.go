@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/environment"
@@ -35,6 +36,7 @@ var condaTool = environment.Lock{Python: ">=3.10", Packages: []environment.Locke
 const (
 	condaProgram = "conda.py"
 	orderFile    = "order.json"
+	placesFile   = "channels.json"
 	toolsTotal   = 1 << 30 // bytes of all tools that are kept
 
 	// taskPrefix is where tasks find their environment in the sandbox.
@@ -48,6 +50,7 @@ type order struct {
 	Platform string   `json:"platform,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	Prefix   string   `json:"prefix,omitempty"`
+	Names    []string `json:"names,omitempty"`
 }
 
 // openTools opens where tools are kept. They have a cache of their own, since one
@@ -64,10 +67,10 @@ func (s *Store) noConda(channels []string) string {
 	if environment.Platforms[runtime.GOARCH] == "" {
 		return "this server has no conda packages for its machine"
 	}
-	known := s.channels.Names()
-	if len(known) == 0 {
-		return "this server cannot install conda packages: its operator has to set channels of conda packages (--conda-channels)"
+	if s.lacksChannels != "" {
+		return "this server cannot install conda packages: its operator has to set " + s.lacksChannels
 	}
+	known := s.channels.Names()
 	for _, name := range channels {
 		if !s.channels.Has(name) {
 			return fmt.Sprintf("this server has no packages of the channel %q: use one of %s, or ask its operator to add the channel to --conda-channels", name, strings.Join(known, ", "))
@@ -152,8 +155,36 @@ func (b *build) runConda(ctx context.Context, o order, stage func(ctx context.Co
 	return b.run(ctx, st, done)
 }
 
+// placeChannels asks the tool where the channels are that conda's configuration names
+// without an address: it knows as much as conda does.
+func (b *build) placeChannels(ctx context.Context) error {
+	names := b.store.channels.Unplaced()
+	if len(names) == 0 {
+		return nil
+	}
+	return b.runConda(ctx, order{Names: names}, nil, func(work string) error {
+		text, err := readText(work, placesFile)
+		if err != nil {
+			return err
+		}
+		places := map[string]string{}
+		if err := json.Unmarshal([]byte(text), &places); err != nil {
+			return failure("the tool for conda packages does not say where the channels are: %s", err)
+		}
+		for _, name := range names {
+			if err := b.store.channels.Place(name, places[name]); err != nil && slices.Contains(b.store.channels.Unplaced(), name) {
+				return failure("%s", err)
+			}
+		}
+		return nil
+	})
+}
+
 // resolveConda has the tool choose, and keeps what it chose.
 func (b *build) resolveConda(ctx context.Context, spec environment.Spec) error {
+	if err := b.placeChannels(ctx); err != nil {
+		return err
+	}
 	o := order{Specs: spec.Conda, Channels: spec.Channels, Platform: environment.Platforms[runtime.GOARCH]}
 	if len(o.Channels) == 0 {
 		o.Channels = b.store.channels.Names()
@@ -234,6 +265,9 @@ func createShared(path string) (*os.File, error) {
 func (b *build) installConda(ctx context.Context, lock environment.Lock, to, prefix string) (m meta, err error) {
 	if have := environment.Platforms[runtime.GOARCH]; lock.Platform != have {
 		return m, failure("its lock is for %s, and this machine is %s", lock.Platform, have)
+	}
+	if err := b.placeChannels(ctx); err != nil {
+		return m, err
 	}
 	o := order{Prefix: prefix}
 	for i, p := range lock.Packages {

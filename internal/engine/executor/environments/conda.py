@@ -1,4 +1,4 @@
-"""Chooses or installs conda packages. It runs in the sandbox, and finds all that it reads in the folder INPUTS."""
+"""Chooses or installs conda packages, or says where channels are. It runs in the sandbox, and finds all that it reads in the folder INPUTS."""
 
 import asyncio
 import json
@@ -32,10 +32,16 @@ async def build(order):
     print(f"{len(records)} packages were installed")
 
 
+async def place(order):
+    with open("channels.json", "w") as found:
+        json.dump({name: Channel(name, ChannelConfig()).base_url for name in order["names"]}, found)
+
+
 order = json.loads((inputs / "order.json").read_text())
 status = 0
 try:
-    asyncio.run(choose(order) if "specs" in order else build(order))
+    work = choose if "specs" in order else place if "names" in order else build
+    asyncio.run(work(order))
 except Exception as problem:
     status = 1
     print(f"error: {problem}", file=sys.stderr)

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ type Config struct {
 	Unfit        string   // why tasks could not use one; empty: they can
 	UV           string   // empty: the one beside the program, or on the PATH
 	Indexes      []string // of Python packages; the first that has a package is asked for it; AsMachine: those of pip; empty: nothing is built
-	Channels     []string // of conda packages, by address; empty: there are none
+	Channels     []string // of conda packages, by address; AsMachine: those of conda; empty: there are none
 	PythonMirror string   // of interpreters that the machine lacks; empty: there is none
 	AllowPrivate bool     // indexes and channels in private networks
 	Machine      machine.Machine
@@ -70,8 +71,8 @@ type Config struct {
 	Time     time.Duration // for one step of a build; 0: 30 minutes
 }
 
-// AsMachine, in place of addresses, stands for those that pip on the machine uses. They may
-// be in private networks.
+// AsMachine, in place of addresses, stands for those that pip or conda on the machine uses.
+// They may be in private networks.
 const AsMachine = "machine"
 
 const (
@@ -93,12 +94,15 @@ const (
 // Store is a cache of environments. All methods may be called at the same time.
 type Store struct {
 	Config
-	trees    *treecache.Cache
-	tools    *treecache.Cache
-	runner   *oneshot.Runner
-	index    *index
-	added    step // by tests, to each step
-	channels *channels.Channels
+	trees  *treecache.Cache
+	tools  *treecache.Cache
+	runner *oneshot.Runner
+	index  *index
+	added  step // by tests, to each step
+
+	channels      *channels.Channels
+	lacksChannels string // why there are none, for everybody; empty: there are some
+	whyChannels   error  // the same for the operator
 }
 
 // Open makes a store in a folder that an earlier one may have used. The caller
@@ -129,7 +133,7 @@ func Open(c Config) (s *Store, err error) {
 	if s.index, err = newIndex(c); err != nil {
 		return nil, err
 	}
-	if s.channels, err = channels.New(c.Channels, c.AllowPrivate); err != nil {
+	if err := s.findChannels(); err != nil {
 		return nil, err
 	}
 	if err := s.channels.Keep(filepath.Join(c.Folder, "lists"), c.Log, c.Now); err != nil {
@@ -200,8 +204,8 @@ func hasPython(folders string) bool {
 func (s *Store) ProblemWith(spec environment.Spec) string {
 	missing := s.missing()
 	channels, conda := spec.IsConda()
-	if conda && len(s.channels.Names()) == 0 {
-		missing = append(missing, "channels of conda packages (--conda-channels)")
+	if conda && s.lacksChannels != "" {
+		missing = append(missing, s.lacksChannels)
 	}
 	if problem := s.problem(missing); problem != "" || !conda {
 		return problem
@@ -231,15 +235,46 @@ func Check(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	of, err := channels.New(c.Channels, c.AllowPrivate)
-	if err != nil {
-		return err
-	}
-	s := &Store{Config: c, index: x, channels: of}
+	s := &Store{Config: c, index: x}
 	if problem := s.Problem(); problem != "" {
 		return errors.Join(errors.New(problem), x.why)
 	}
-	return errors.Join(x.reach(ctx), of.Reach(ctx))
+	return x.reach(ctx)
+}
+
+// CheckConda reports why no conda packages could be had with these settings, beside what
+// Check reports.
+func CheckConda(ctx context.Context, c Config) error {
+	s := &Store{Config: c}
+	if err := s.findChannels(); err != nil {
+		return err
+	}
+	if problem := s.noConda(nil); problem != "" {
+		return errors.Join(errors.New(problem), s.whyChannels)
+	}
+	return s.channels.Reach(ctx)
+}
+
+// findChannels finds the channels of conda packages.
+func (s *Store) findChannels() (err error) {
+	if !slices.Equal(s.Channels, []string{AsMachine}) {
+		s.channels, err = channels.New(s.Channels, s.AllowPrivate)
+	} else {
+		var list []string
+		if list, s.whyChannels = s.Machine.Conda(); s.whyChannels == nil {
+			s.channels, s.whyChannels = channels.Configured(list, s.AllowPrivate)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.whyChannels != nil:
+		s.channels, err = channels.New(nil, false)
+		s.lacksChannels = "channels of conda packages (what conda is told on the machine cannot be used, as `millrace admin doctor` explains; --conda-channels takes its place)"
+	case len(s.channels.Names()) == 0:
+		s.lacksChannels = "channels of conda packages (--conda-channels)"
+	}
+	return err
 }
 
 // Team is the store as the runs of a team see it.

@@ -17,3 +17,11 @@ func (s *Store) OwnIndex(ctx context.Context) (string, error) { return s.ownInde
 
 // FailAtOnce has uv ask for nothing a second time.
 func (s *Store) FailAtOnce() { s.added.env = map[string]string{"UV_HTTP_RETRIES": "0"} }
+
+// PlaceChannels finds out where the channels are that have no address.
+func (s *Store) PlaceChannels(ctx context.Context) error {
+	return (&build{store: s, team: "a", unseen: true}).placeChannels(ctx)
+}
+
+// Unplaced are the channels that have no address.
+func (s *Store) Unplaced() []string { return s.channels.Unplaced() }

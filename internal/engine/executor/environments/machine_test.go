@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	build "github.com/millrace/millrace/internal/engine/executor/environments"
+	"github.com/millrace/millrace/internal/engine/executor/environments/channeltest"
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
 	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
 )
@@ -21,7 +22,7 @@ import (
 func onMachine(t *testing.T, variables map[string]string) fixture {
 	t.Helper()
 	return open(t, func(c *build.Config) {
-		c.AllowPrivate, c.Indexes = false, []string{build.AsMachine}
+		c.AllowPrivate, c.Indexes, c.Channels, c.Tools = false, []string{build.AsMachine}, []string{build.AsMachine}, channeltest.Tools()
 		c.Machine = machine.Machine{Root: t.TempDir(), Env: func(name string) string { return variables[name] }}
 	})
 }
@@ -106,6 +107,76 @@ func TestAFailureNamesNoAddress(t *testing.T) {
 			if text := err.Error() + known.Error + known.Log; strings.Contains(text, word) {
 				t.Errorf("%s: %q is in %s", name, word, text)
 			}
+		}
+	}
+}
+
+// What conda is told of is used, and nothing else may be in a private network.
+func TestTheChannelsOfCondaAreUsedAlsoInAPrivateNetwork(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	channeltest.NeedTool(t, x)
+	own, other := channeltest.New(t, "own"), channeltest.New(t, "own")
+	own.Add(channeltest.Package{Name: "word", Version: "1.0"})
+	other.Add(channeltest.Package{Name: "word", Version: "1.0"})
+	away := httptest.NewServer(http.RedirectHandler(other.URL+"/noarch/repodata.json", http.StatusFound))
+	t.Cleanup(away.Close)
+	for _, tt := range []struct {
+		variables map[string]string
+		built     bool
+	}{
+		{map[string]string{"CONDA_CHANNELS": own.URL}, true},
+		{map[string]string{"CONDA_CHANNELS": "own", "CONDA_CHANNEL_ALIAS": strings.TrimSuffix(own.URL, "own")}, true},
+		{map[string]string{"CONDA_CHANNELS": away.URL + "/own"}, false},
+	} {
+		tt.variables["PIP_INDEX_URL"] = x.URL
+		f := onMachine(t, tt.variables)
+		if root, err := f.root(t, "a", conda("word")); (err == nil) != tt.built {
+			t.Errorf("%v: %s, %v", tt.variables, root, err)
+		}
+	}
+	if asked := other.Asked(); len(asked) > 0 {
+		t.Errorf("another host is asked for %v", asked)
+	}
+}
+
+// A name without an address is where conda takes it to be.
+func TestCondasOwnPlaceOfAChannelIsKnown(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	channeltest.NeedTool(t, x)
+	f := onMachine(t, map[string]string{"CONDA_CHANNELS": "conda-forge,defaults,https://conda.example.org/own", "PIP_INDEX_URL": x.URL})
+	if problem := f.ProblemWith(environment.Spec{Conda: []string{"one"}, Channels: []string{"conda-forge"}}); problem != "" {
+		t.Error(problem)
+	}
+	if problem := f.ProblemWith(environment.Spec{Conda: []string{"one"}, Channels: []string{"defaults"}}); !strings.Contains(problem, "use one of conda-forge, own,") {
+		t.Error(problem)
+	}
+	before := f.Unplaced()
+	if err := f.PlaceChannels(t.Context()); err != nil || len(before) != 1 || len(f.Unplaced()) > 0 {
+		t.Errorf("without an address are %v, and then %v, %v", before, f.Unplaced(), err)
+	}
+}
+
+func TestWithoutChannelsTheSettingIsNamed(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	for name, variables := range map[string]map[string]string{
+		"nothing":           {},
+		"conda's own":       {"CONDA_CHANNELS": "defaults"},
+		"with a password":   {"CONDA_CHANNELS": "https://user:secret@conda.example.org/own"},
+		"with a token":      {"CONDA_CHANNELS": "https://conda.example.org/t/secret/own"},
+		"not of a channel":  {"CONDA_CHANNELS": "https://conda.example.org/secret?a=b"},
+		"something unnamed": {"CONDA_CHANNELS": "https://conda.example.org/Secret"},
+	} {
+		variables["PIP_INDEX_URL"] = "https://packages.example.org/simple/"
+		f := onMachine(t, variables)
+		problem := f.ProblemWith(conda("one"))
+		if !strings.Contains(problem, "--conda-channels") || strings.Contains(problem, "example.org") || f.ProblemWith(pip("one")) != "" {
+			t.Errorf("%s: teams read %q", name, problem)
+		}
+		if err := build.CheckConda(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), "--conda-channels") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the operator reads %v", name, err)
 		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -26,10 +28,14 @@ import (
 
 // Channels are those of the operator.
 type Channels struct {
-	names  []string // in the operator's order
-	bases  map[string]*url.URL
-	client *http.Client
-	kept   *kept // nil: lists are fetched each time
+	names   []string // in the operator's order
+	client  *http.Client
+	trusted safedial.Hosts
+	kept    *kept // nil: lists are fetched each time
+
+	mu       sync.Mutex
+	bases    map[string]*url.URL
+	unplaced map[string]string // what conda calls channels whose addresses are not known yet
 }
 
 const (
@@ -44,31 +50,102 @@ const (
 
 // New reads the addresses of channels, whose last words are their names.
 func New(addresses []string, allowPrivate bool) (*Channels, error) {
-	c := &Channels{bases: map[string]*url.URL{}, client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: safedial.FewRedirects}}
+	c := none(allowPrivate)
 	for _, text := range addresses {
-		u, err := url.Parse(strings.TrimRight(text, "/"))
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, errors.New("--conda-channels: an address is not one of a channel such as https://conda.example.org/conda-forge")
+		if err := c.add(text); err != nil {
+			return nil, fmt.Errorf("--conda-channels: %w", err)
 		}
-		name := path.Base(u.Path)
-		if environment.CheckChannel(name) != "" || c.bases[name] != nil {
-			return nil, fmt.Errorf("--conda-channels: each address ends with the name of its channel, such as conda-forge; %q does not, or occurs twice", name)
-		}
-		c.names = append(c.names, name)
-		c.bases[name] = u
 	}
 	return c, nil
+}
+
+// Configured are the channels that conda on the machine is told of, by address, or by name
+// where only conda knows the address. They may be in private networks, since the machine's
+// configuration names them.
+func Configured(channels []string, allowPrivate bool) (*Channels, error) {
+	c := none(allowPrivate)
+	for _, text := range channels {
+		if name := path.Base(text); !strings.Contains(text, "://") && environment.CheckChannel(name) == "" && !c.Has(name) {
+			c.names, c.unplaced[name] = append(c.names, name), text
+			continue
+		}
+		if err := c.add(text); err != nil {
+			return nil, err
+		}
+		c.trusted.Add(c.bases[c.names[len(c.names)-1]])
+	}
+	return c, nil
+}
+
+func none(allowPrivate bool) *Channels {
+	c := &Channels{bases: map[string]*url.URL{}, unplaced: map[string]string{}}
+	c.client = &http.Client{Transport: safedial.TransportTo(allowPrivate, &c.trusted), CheckRedirect: safedial.FewRedirects}
+	return c
+}
+
+func (c *Channels) add(address string) error {
+	u, name, err := parse(address)
+	if err != nil {
+		return err
+	}
+	if environment.CheckChannel(name) != "" || c.Has(name) {
+		return fmt.Errorf("each address ends with the name of its channel, such as conda-forge; %q does not, or occurs twice", name)
+	}
+	c.names, c.bases[name] = append(c.names, name), u
+	return nil
+}
+
+func parse(address string) (u *url.URL, name string, err error) {
+	u, err = url.Parse(strings.TrimRight(address, "/"))
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, "", errors.New("an address is not one of a channel such as https://conda.example.org/conda-forge")
+	}
+	return u, path.Base(u.Path), nil
+}
+
+// Unplaced is what conda calls the channels that have no address yet.
+func (c *Channels) Unplaced() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Values(c.unplaced))
+}
+
+// Place says which address conda knows for what it calls a channel.
+func (c *Channels) Place(called, address string) error {
+	u, name, err := parse(address)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unplaced[name] != called {
+		return fmt.Errorf("conda knows %q under another name", called)
+	}
+	delete(c.unplaced, name)
+	c.bases[name] = u
+	c.trusted.Add(u)
+	return nil
+}
+
+// base is the address of a channel; nil where there is none.
+func (c *Channels) base(name string) *url.URL {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bases[name]
 }
 
 // Names are those of the channels, the first one first.
 func (c *Channels) Names() []string { return slices.Clone(c.names) }
 
 // Has reports whether there is a channel of that name.
-func (c *Channels) Has(name string) bool { return c.bases[name] != nil }
+func (c *Channels) Has(name string) bool { return slices.Contains(c.names, name) }
 
-// Reach reports whether the channels answer.
+// Reach reports whether the channels answer whose addresses are known.
 func (c *Channels) Reach(ctx context.Context) (err error) {
 	for _, name := range c.names {
+		if c.base(name) == nil {
+			continue
+		}
 		list, openErr := c.list(ctx, name, environment.NoPlatform)
 		if openErr == nil {
 			openErr = list.Close()
@@ -101,7 +178,7 @@ func (c *Channels) open(ctx context.Context, known *sent, channel string, parts 
 
 // openOnce reports of an error whether it may pass.
 func (c *Channels) openOnce(ctx context.Context, known *sent, channel string, parts ...string) (answer *http.Response, passing bool, err error) {
-	base := c.bases[channel]
+	base := c.base(channel)
 	if base == nil {
 		return nil, false, fmt.Errorf("there is no channel %q", channel)
 	}

@@ -70,7 +70,7 @@ func (c *Channels) Clean() error {
 // listIn is a list in a file of a channel, which is read so, or as it was kept where it
 // has not changed since.
 func (c *Channels) listIn(ctx context.Context, channel, folder, name string, read func(io.ReadCloser) (*text, error)) (*text, error) {
-	base := c.bases[channel]
+	base := c.base(channel)
 	if c.kept == nil || base == nil {
 		answer, err := c.open(ctx, nil, channel, folder, name)
 		if err != nil {
