@@ -25,15 +25,15 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: setup-run build ## Start the server with its embedded defaults; it prints its address
+run: setup-run uv build ## Start the server with its embedded defaults; it prints its address
 	bin/millrace serve
 
-dev: setup-run ## Start the server and restart it whenever a source file changes
+dev: setup-run uv ## Start the server and restart it whenever a source file changes
 	scripts/dev
 
 SHIM := internal/engine/executor/shim
@@ -69,22 +69,28 @@ build: web shim attempt ## Build bin/millrace, the web app inside, and bin/millr
 	@size=$$(wc -c <bin/millrace); if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes and may have $(MOST_BYTES): docs/decisions/0107-a-small-program.md says how to find what is large"; exit 1; fi
 
+# Beside the program, where it finds it. Without it there are no environments of packages, and all else works.
+uv:
+	@scripts/fetch-uv $$(go env GOARCH) bin/uv || echo "uv could not be fetched: steps that need packages are refused until it is there" >&2
+
 # Architectures of images, and what dates everything in them.
 IMAGE_ARCHITECTURES ?= amd64 arm64
 SOURCE_DATE         := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 COMMIT              := $(shell git rev-parse HEAD 2>/dev/null)
 
 image: web ## Write container images to bin/images as OCI layouts, with SBOM and provenance
-	for arch in $(IMAGE_ARCHITECTURES); do VERSION=$(VERSION) scripts/cross-build linux $$arch bin/programs millrace millrace-attempt || exit 1; done
+	for arch in $(IMAGE_ARCHITECTURES); do \
+		VERSION=$(VERSION) scripts/cross-build linux $$arch bin/programs millrace millrace-attempt && scripts/fetch-uv $$arch bin/programs/uv-linux-$$arch || exit 1; done
 	for name in millrace millrace-attempt; do \
 		go run ./tools/image -recipe $$name -version $(VERSION) -commit "$(COMMIT)" -time $(SOURCE_DATE) -out bin/images/$$name \
-			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json) \
+			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json -uv bin/programs/uv) \
 			$(foreach arch,$(IMAGE_ARCHITECTURES),linux/$(arch)=bin/programs/$$name-linux-$(arch)) || exit 1; done
 
 deb: web ## Write a Debian package for this machine to bin/packages
 	VERSION=$(VERSION) scripts/cross-build linux $(shell go env GOARCH) bin/programs millrace
+	scripts/fetch-uv $(shell go env GOARCH) bin/programs/uv-linux-$(shell go env GOARCH)
 	rm -rf bin/packages
-	VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE) scripts/make-deb bin/programs/millrace-linux-$(shell go env GOARCH) $(shell go env GOARCH) bin/packages
+	VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE) scripts/make-deb bin/programs/millrace-linux-$(shell go env GOARCH) bin/programs/uv-linux-$(shell go env GOARCH) $(shell go env GOARCH) bin/packages
 
 release: web ## Write programs for Linux and macOS to bin/release, with SBOM, checksums and changelog
 	VERSION=$(VERSION) scripts/make-release bin/release

@@ -31,6 +31,8 @@ is "$(stat -c %U:%a $conf)" millrace:600 "the settings"
 grep -q nologin <(getent passwd millrace) || fail "millrace can log in"
 systemd-analyze verify --man=no /usr/lib/systemd/system/millrace.service
 millrace version
+/usr/lib/millrace/uv --version
+grep -q "^warning  environments of packages: .*uv (pip" <(PATH=/usr/bin:/bin millrace admin doctor --config $conf) && fail "the server does not find uv"
 grep -q '^.TH MILLRACE 1' <(zcat /usr/share/man/man1/millrace.1.gz) || fail "no manual page"
 
 # The server starts on what the package wrote.

@@ -106,6 +106,13 @@ func built(o order, p program) (provenance, error) {
 		sum := sha256.Sum256([]byte(authorities()))
 		b.BuildDefinition.Dependencies = append(b.BuildDefinition.Dependencies, material{Name: certificates, Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])}})
 	}
+	if o.UV != "" {
+		sum, err := spdx.Sum(o.uv(p.platform))
+		if err != nil {
+			return b, err
+		}
+		b.BuildDefinition.Dependencies = append(b.BuildDefinition.Dependencies, material{Name: "uv", Digest: map[string]string{"sha256": sum}})
+	}
 	b.RunDetails.Builder.ID = "urn:millrace:makefile"
 	return b, nil
 }

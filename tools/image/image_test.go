@@ -33,9 +33,18 @@ func made(t *testing.T, recipe string, platforms ...string) (v1.ImageIndex, v1.H
 	}
 	out := filepath.Join(t.TempDir(), "image")
 	o := order{Recipe: recipe, Version: "v1.2.3", Commit: "c0ffee", Time: time.Unix(1_700_000_000, 0).UTC(), Lock: "../../web/package-lock.json"}
+	if recipe == "millrace" {
+		o.UV = filepath.Join(t.TempDir(), "uv")
+	}
 	var programs []string
 	for _, p := range platforms {
 		programs = append(programs, p+"="+self)
+		if o.UV != "" {
+			uv := o.UV + "-" + strings.ReplaceAll(p, "/", "-")
+			if err := errors.Join(os.WriteFile(uv, []byte("uv"), 0o600), os.WriteFile(uv+".LICENSE", []byte("free"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	digest, err := run(o, out, programs)
 	if err != nil {
@@ -74,6 +83,12 @@ func TestTheSameProgramsMakeTheSameImage(t *testing.T) {
 		}
 		if err := validate.Image(here(t, index)); err != nil {
 			t.Error(recipe, err)
+		}
+		if recipe != "millrace" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(unpacked(t, here(t, index)), "uv")); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("uv is %v, %v", info, err)
 		}
 	}
 }
@@ -131,7 +146,7 @@ func TestAnImageSaysWhatItIsMadeOf(t *testing.T) {
 		sum, _ := spdx.Sum(self)
 		for kind, words := range map[string][]string{
 			spdx.PredicateType: {sum, "pkg:golang/github.com/google/go-containerregistry@", "pkg:npm/react@"},
-			provenanceType:     {sum, "c0ffee", runtime.Version(), certificates},
+			provenanceType:     {sum, "c0ffee", runtime.Version(), certificates, `"name":"uv"`},
 		} {
 			for _, w := range words {
 				if !strings.Contains(said[kind], w) {

@@ -31,6 +31,7 @@ type order struct {
 	Commit   string // of the source
 	Time     time.Time
 	Lock     string // package-lock.json of the web app
+	UV       string // the program that builds environments, without -OS-ARCHITECTURE; empty: the image has none
 	Programs []program
 }
 
@@ -38,6 +39,9 @@ type program struct {
 	platform v1.Platform
 	path     string
 }
+
+// uv is the program that builds environments on a platform.
+func (o order) uv(p v1.Platform) string { return o.UV + "-" + p.OS + "-" + p.Architecture }
 
 func main() {
 	var o order
@@ -47,6 +51,7 @@ func main() {
 	flag.StringVar(&o.Version, "version", "dev", "version of the programs")
 	flag.StringVar(&o.Commit, "commit", "", "commit of the source")
 	flag.StringVar(&o.Lock, "lock", "", "package-lock.json of the web app inside")
+	flag.StringVar(&o.UV, "uv", "", "uv for the platforms, without -OS-ARCHITECTURE")
 	flag.StringVar(&out, "out", "", "folder to write")
 	flag.Int64Var(&seconds, "time", 0, "time of everything in the image, in seconds since 1970")
 	flag.Parse()

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 
@@ -94,6 +95,14 @@ func (r recipe) content(o order, p program) ([]byte, error) {
 		files = append(files, file{name: certificates[1:], mode: 0o644, text: authorities()})
 	}
 	files = append(files, file{name: o.Recipe, mode: 0o755, text: string(text)})
+	if o.UV != "" {
+		uv, err := os.ReadFile(o.uv(p.platform))
+		license, licenseErr := os.ReadFile(o.uv(p.platform) + ".LICENSE")
+		if err := errors.Join(err, licenseErr); err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: "uv", mode: 0o755, text: string(uv)}, file{name: "uv.LICENSE", mode: 0o644, text: string(license)})
+	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {

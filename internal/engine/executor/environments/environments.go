@@ -12,7 +12,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -211,22 +210,6 @@ func (s *Store) ProblemWith(spec environment.Spec) string {
 		return problem
 	}
 	return s.noConda(channels)
-}
-
-// uv is the program that chooses and installs Python packages. Packages of Millrace bring
-// one along, which counts before others.
-func (c Config) uv() (string, error) {
-	if c.UV != "" {
-		return exec.LookPath(c.UV)
-	}
-	if self, err := os.Executable(); err == nil {
-		for _, beside := range []string{"uv", "../lib/millrace/uv"} {
-			if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), beside)); err == nil {
-				return path, nil
-			}
-		}
-	}
-	return exec.LookPath("uv")
 }
 
 // Check reports why nothing could be built with these settings.

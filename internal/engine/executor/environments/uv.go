@@ -4,12 +4,39 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/command"
 )
+
+// uv is the program that chooses and installs Python packages. The one that was brought
+// along counts before others.
+func (c Config) uv() (string, error) {
+	if c.UV != "" {
+		return exec.LookPath(c.UV)
+	}
+	if self, err := os.Executable(); err == nil {
+		if path := broughtAlong(self); path != "" {
+			return path, nil
+		}
+	}
+	return exec.LookPath("uv")
+}
+
+// broughtAlong is the uv that came with a program: beside it, or where our Debian package
+// has it.
+func broughtAlong(program string) string {
+	for _, place := range []string{"uv", "../lib/millrace/uv"} {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(program), place)); err == nil {
+			return path
+		}
+	}
+	return ""
+}
 
 // ask runs a program outside of a sandbox, as tasks find it, and returns what it prints.
 func ask(ctx context.Context, env map[string]string, name string, args ...string) (string, error) {
