@@ -14,8 +14,8 @@ const definition = {
       id: "draft",
       name: "Draft",
       type: "task",
-      command: "echo half done > out.txt",
-      outputs: { o: { path: "out.txt" } },
+      command: "echo half done > out.txt; mkdir plots; echo a > plots/a.txt",
+      outputs: { o: { path: "out.txt" }, plots: { path: "plots", directory: true } },
       position: { x: 0, y: 0 },
     },
     {
@@ -64,7 +64,7 @@ test("results are those of the last steps, with their names, also behind a link"
   await results.getByText("all done").waitFor();
   await results.getByText("Count birds ·").first().waitFor();
   expect(await results.getByText("Draft").count()).toBe(0);
-  await results.getByText("1 more file under Outputs.").waitFor();
+  await results.getByText("2 more files under Outputs.").waitFor();
   await look(page, "run-results");
 
   const shared = await ada.api("POST", `/api/runs/${runId}/links`, { expiresInHours: 24 });
@@ -83,7 +83,14 @@ test("results are those of the last steps, with their names, also behind a link"
   await until("the image is drawn", () => image.evaluate((each) => (each as HTMLImageElement).naturalWidth > 0));
   const files = visitor.page.getByRole("region", { name: "Outputs" });
   expect(await seen.getByText("Draft").count()).toBe(0);
-  expect(await files.getByRole("cell", { name: "Draft" }).count()).toBe(1);
+  expect(await files.getByRole("cell", { name: "Draft · o" }).count()).toBe(1);
+  await files.getByRole("button", { name: "Preview out.txt" }).first().click();
+  const preview = visitor.page.getByRole("dialog");
+  await preview.getByText(/(half|all) done/).waitFor();
+  await preview.getByRole("button", { name: "Close" }).click();
+  const zip = await files.getByRole("link", { name: "Download plots" }).getAttribute("href");
+  const folder = await fetch(zip ?? "");
+  expect([folder.status, folder.headers.get("content-type")]).toEqual([200, "application/zip"]);
   await visitor.page.getByRole("img", { name: "The 2 steps of Birds" }).waitFor();
   await look(visitor.page, "shared-results-files");
   calm(page);

@@ -193,7 +193,7 @@ function Suggestion({
         <GraphPreview
           definition={suggestion.definition}
           label={`The steps of ${suggestion.name}`}
-          className="h-48 w-full"
+          className="mx-auto h-48 w-full"
         />
       </div>
       {open.error && <Problem title="Couldn't open as workflow" error={open.error} />}

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Copy, Download, FileText, Link2Off } from "lucide-react";
+import { Copy, FileText, Link2Off } from "lucide-react";
 import { useEffect, useState } from "react";
 import { ask, askPage, type Schemas } from "../api/client.ts";
 import { type ApiFailure, isFailure } from "../api/failure.ts";
@@ -10,12 +10,11 @@ import { useTitle } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { runTitle } from "../page/runTitle.ts";
 import { active, looks, StatusPill } from "../page/status.tsx";
+import { OutputsTable } from "../runs/results/OutputsTable.tsx";
 import { ResultFiles } from "../runs/results/Results.tsx";
-import { finalOutputs } from "../runs/results/results.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
-import { Copy as CopyText } from "../ui/Copy.tsx";
 import { Empty } from "../ui/Empty.tsx";
-import { bytes, duration } from "../ui/format.ts";
+import { duration } from "../ui/format.ts";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -52,7 +51,8 @@ export function ResultsPage() {
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
     enabled: token !== null,
-    refetchInterval: (query) => (goesOn(query.state.data?.pages[0]?.rows.status) ? 15_000 : false),
+    // The addresses of files work for a quarter of an hour.
+    refetchInterval: (query) => (goesOn(query.state.data?.pages[0]?.rows.status) ? 15_000 : 12 * 60_000),
     retry: false,
     staleTime: 5 * 60_000,
     meta: { shown: true },
@@ -136,8 +136,7 @@ function Shown({ results, outputs, token }: { results: Results; outputs: Results
       </header>
       {results.status === "completed" && (
         <ResultFiles
-          outputs={finalOutputs(outputs)}
-          total={outputs.length}
+          outputs={outputs}
           steps={results.nodes}
           openReport={({ reportUrl }) =>
             reportUrl && (
@@ -150,11 +149,13 @@ function Shown({ results, outputs, token }: { results: Results; outputs: Results
       )}
       <section className="mb-6">
         <h2 className="mb-2">Steps</h2>
-        <GraphPreview
-          label={`The ${results.nodes.length} steps of ${results.workflowName}`}
-          className="mb-3 max-h-56 w-full rounded-xl border bg-surface p-2"
-          definition={drawn(results)}
-        />
+        <div className="mb-3 rounded-xl border bg-surface p-2">
+          <GraphPreview
+            label={`The ${results.nodes.length} steps of ${results.workflowName}`}
+            className="mx-auto max-h-52 w-full"
+            definition={drawn(results)}
+          />
+        </div>
         <Table
           label="Steps"
           head={
@@ -206,51 +207,6 @@ function drawn({ nodes, edges }: Results): Definition {
     nodes: nodes.map(({ id, name, x, y }) => ({ id, name, type: "task", position: { x, y } })),
     edges: edges.map(({ source, target }, index) => ({ id: `e${index}`, source, target })),
   } as Definition;
-}
-
-function OutputsTable({ outputs, steps }: { outputs: Results["outputs"]; steps: Results["nodes"] }) {
-  return (
-    <Table
-      label="Outputs"
-      head={
-        <>
-          <Th>File</Th>
-          <Th className="max-md:hidden">Step</Th>
-          <Th className="text-right">Size</Th>
-          <Th className="max-md:hidden">SHA-256</Th>
-          <Th>
-            <span className="sr-only">Download</span>
-          </Th>
-        </>
-      }
-    >
-      {outputs.map((output) => (
-        <tr key={output.key}>
-          <Td className="font-medium break-all">{output.name}</Td>
-          <Td className="text-muted max-md:hidden">
-            {steps.find((step) => step.id === output.nodeId)?.name || output.nodeId}
-          </Td>
-          <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
-          <Td className="max-md:hidden">
-            <code className="text-[12px] whitespace-nowrap text-muted" title={output.sha256}>
-              {output.sha256.slice(0, 12)}…
-            </code>{" "}
-            <CopyText text={output.sha256} label={`Copy SHA-256 of ${output.name}`} />
-          </Td>
-          <Td className="space-x-2 text-right whitespace-nowrap">
-            {output.reportUrl && (
-              <a href={output.reportUrl} target="_blank" rel="noreferrer" className={buttonClass("secondary", "sm")}>
-                <FileText className="size-4" aria-hidden /> Open report
-              </a>
-            )}
-            <a href={output.url} className={buttonClass("secondary", "sm")} aria-label={`Download ${output.name}`}>
-              <Download className="size-4" aria-hidden /> <span className="max-sm:sr-only">Download</span>
-            </a>
-          </Td>
-        </tr>
-      ))}
-    </Table>
-  );
 }
 
 function CopyButton({ token }: { token: string }) {

@@ -14,7 +14,7 @@ function line(from: Box, to: Box): string {
   return `M${x1} ${y1} C${x1} ${y1 + 20} ${x2} ${y2 - 20} ${x2} ${y2}`;
 }
 
-/** GraphPreview is a definition as a small picture. */
+/** GraphPreview is a definition as a small picture, at most as large as on the canvas. */
 export function GraphPreview({
   definition,
   label,
@@ -37,6 +37,7 @@ export function GraphPreview({
       aria-label={label}
       viewBox={`${left} ${top} ${right - left} ${bottom - top}`}
       className={className}
+      style={{ maxWidth: right - left }}
       preserveAspectRatio="xMidYMid meet"
     >
       {(definition.edges ?? []).map((edge) => {

@@ -53,7 +53,7 @@ function TemplateCard({ template }: { template: Template }) {
         <GraphPreview
           definition={template.definition}
           label={`The steps of ${template.name}`}
-          className="h-36 w-full"
+          className="mx-auto h-36 w-full"
         />
       </div>
       <div className="flex flex-1 flex-col p-4">

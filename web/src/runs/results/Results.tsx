@@ -8,18 +8,16 @@ import { bytes, plural } from "../../ui/format.ts";
 import { Skeleton } from "../../ui/Skeleton.tsx";
 import { outputsQuery, type Run } from "../queries.ts";
 import { Report } from "./Report.tsx";
-import { finalOutputs, type Output, results } from "./results.ts";
+import { type Output, results, type Step, stepOf } from "./results.ts";
 
 type Shown = Pick<Run, "id" | "status" | "nodes">;
 
 /** Results shows the results of a completed run. */
 export function Results({ run }: { run: Shown }) {
   const outputs = useQuery(outputsQuery(run.id, run.status, false));
-  const all = outputs.data ?? [];
   return (
     <ResultFiles
-      outputs={finalOutputs(all)}
-      total={all.length}
+      outputs={outputs.data ?? []}
       steps={run.nodes}
       openReport={(output) => (
         <Link
@@ -36,31 +34,24 @@ export function Results({ run }: { run: Shown }) {
 }
 
 interface ResultFilesProps {
-  outputs: Output[];
-  /** How many outputs the table below lists. */
-  total: number;
-  steps: readonly { id: string; name: string }[];
+  /** All outputs that the table below lists. */
+  outputs: readonly Output[];
+  steps: readonly Step[];
   openReport: (output: Output) => ReactNode;
 }
 
 /** ResultFiles shows reports and images, and small texts and tables, with the names of their steps. */
-export function ResultFiles({ outputs, total, steps, openReport }: ResultFilesProps) {
-  const { reports, pictures, texts } = results(outputs);
-  const shown = reports.length + pictures.length + texts.length;
-  if (shown === 0) return null;
-  const left = total - shown;
-  const stepOf = ({ nodeId, index }: Output) => {
-    if (steps.length < 2) return null;
-    const name = steps.find((step) => step.id === nodeId)?.name || nodeId;
-    return index === null ? name : `${name} [${index}]`;
-  };
+export function ResultFiles({ outputs, steps, openReport }: ResultFilesProps) {
+  const { reports, pictures, texts, left } = results(outputs);
+  if (left === outputs.length) return null;
+  const step = (output: Output) => (steps.length > 1 ? stepOf(output, steps) : null);
   return (
     <section aria-label="Results" className="mb-4 rounded-xl border bg-surface p-4">
       <h2 className="mb-3">Results</h2>
       <div className="space-y-5">
         {reports.map((output, at) => (
           <figure key={output.key}>
-            <Caption output={output} step={stepOf(output)}>
+            <Caption output={output} step={step(output)}>
               {openReport(output)}
             </Caption>
             {at === 0 && output.reportUrl && (
@@ -85,7 +76,7 @@ export function ResultFiles({ outputs, total, steps, openReport }: ResultFilesPr
                     className={`w-full rounded-lg border bg-[white] object-contain ${pictures.length > 1 ? "h-40" : "max-h-96"}`}
                   />
                   <span className="mt-1 block truncate text-[13px] text-muted">
-                    {[stepOf(output), output.name].filter(Boolean).join(" · ")}
+                    {[step(output), output.name].filter(Boolean).join(" · ")}
                   </span>
                 </a>
               </li>
@@ -94,7 +85,7 @@ export function ResultFiles({ outputs, total, steps, openReport }: ResultFilesPr
         )}
         {texts.map((output) => (
           <figure key={output.key}>
-            <Caption output={output} step={stepOf(output)} />
+            <Caption output={output} step={step(output)} />
             <WhenVisible height="6rem">
               <Preview file={output} tall={false} />
             </WhenVisible>

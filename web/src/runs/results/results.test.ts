@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { finalOutputs, type Output, results } from "./results.ts";
+import { type Output, originOf, results } from "./results.ts";
 
 const file = (name: string, size = 10): Output => ({
   key: name,
@@ -13,6 +13,7 @@ const file = (name: string, size = 10): Output => ({
   size,
   contentType: "",
   expiresAt: "",
+  result: true,
 });
 
 test("reports, pictures and small texts are shown, the rest is counted", () => {
@@ -40,7 +41,20 @@ test("of a thousand files only the first are shown", () => {
   expect(shown.left).toBe(970);
 });
 
-test("the results are what the server says", () => {
-  const list = [{ ...file("between.txt"), result: false }, { ...file("counts.txt"), result: true }, file("item.txt")];
-  expect(finalOutputs(list).map((each) => each.name)).toEqual(["counts.txt"]);
+test("only what the server calls a result is shown, the rest is counted", () => {
+  const { result: _, ...unknown } = file("item.txt");
+  const shown = results([{ ...file("between.txt"), result: false }, file("counts.txt"), unknown]);
+  expect(shown.texts.map((each) => each.name)).toEqual(["counts.txt"]);
+  expect(shown.left).toBe(2);
+});
+
+test("a file comes from an output of a step, or of one of its items", () => {
+  const steps = [
+    { id: "n", name: "Align" },
+    { id: "unnamed", name: "" },
+  ];
+  expect(originOf(file("a.bam"), steps)).toBe("Align · p");
+  expect(originOf({ ...file("a.bam"), index: 2 }, steps)).toBe("Align [2] · p");
+  expect(originOf({ ...file("a.bam"), nodeId: "unnamed" }, steps)).toBe("unnamed · p");
+  expect(originOf({ ...file("a.bam"), nodeId: "gone" }, steps)).toBe("gone · p");
 });
