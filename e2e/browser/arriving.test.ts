@@ -1,5 +1,6 @@
 // From nothing to a completed run, as somebody new would; and what the app
 // says when the server is away.
+import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { accessible, calm, Harness, look } from "./harness.ts";
 
@@ -65,7 +66,7 @@ test("the keyboard alone goes everywhere", async () => {
   calm(page);
 });
 
-test("a choice of theme stays, and is there before the first paint", async () => {
+test("a choice of theme stays, and is there before the first paint; paper is light", async () => {
   const { page } = await harness.person("Uli Dark");
   await page.goto(`${harness.url}/account`);
   await page.getByLabel("Theme", { exact: true }).selectOption("dark");
@@ -73,13 +74,20 @@ test("a choice of theme stays, and is there before the first paint", async () =>
   await page.reload({ waitUntil: "commit" });
   await page.waitForFunction(() => document.body !== null);
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+  await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
+  const ink = () => page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--ink"));
+  const dark = await ink();
+  await page.emulateMedia({ media: "print" });
+  expect(await ink()).not.toBe(dark);
   calm(page);
 });
 
-test("a second factor is set up, and asked for", async () => {
+test("a second factor is turned on and off, and the page says which", async () => {
   const { page } = await harness.person("Sec Ond");
   await page.goto(`${harness.url}/account`);
-  await page.getByRole("button", { name: "Set up or turn off" }).click();
+  await page.getByText("This server sends no email").waitFor();
+  expect(await page.getByText("Open the link that was sent").count()).toBe(0);
+  await page.getByRole("button", { name: "Set up…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Your password").fill("correct horse battery");
   await dialog.getByRole("button", { name: "Continue" }).click();
@@ -88,5 +96,26 @@ test("a second factor is set up, and asked for", async () => {
   await dialog.getByLabel("Code from the app").fill("000000");
   await dialog.getByRole("button", { name: "Turn on" }).click();
   await dialog.getByRole("alert").waitFor();
+  await dialog.getByLabel("Code from the app").fill(codeOf((await dialog.locator("code").first().textContent()) ?? ""));
+  await dialog.getByRole("button", { name: "Turn on" }).click();
+  const recovery = await dialog.getByRole("listitem").first().innerText();
+  await dialog.getByRole("button", { name: "I've saved them" }).click();
+  await page.getByRole("button", { name: "Turn off…" }).click();
+  await dialog.getByLabel("Your password").fill("correct horse battery");
+  await look(page, "second-factor-off");
+  await dialog.getByLabel("Code from the app").fill(recovery);
+  await dialog.getByRole("button", { name: "Turn off" }).click();
+  await page.getByRole("button", { name: "Set up…" }).waitFor();
   calm(page);
 });
+
+/** codeOf is what an authenticator app shows for a secret: RFC 6238. */
+function codeOf(secret: string): string {
+  const bits = [...secret].map((each) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(each).toString(2).padStart(5, "0"));
+  const key = Uint8Array.from(bits.join("").match(/.{8}/g) ?? [], (byte) => Number.parseInt(byte, 2));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+  const hash = createHmac("sha1", key).update(counter).digest();
+  const number = hash.readUInt32BE((hash.at(-1) ?? 0) & 15) & 0x7fffffff;
+  return String(number % 1_000_000).padStart(6, "0");
+}

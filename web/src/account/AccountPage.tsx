@@ -36,9 +36,7 @@ export function AccountPage() {
         </Button>
       }
     >
-      <Unverified>
-        Open the link that was sent to {me.email}. Until then, invitations you create aren't emailed.
-      </Unverified>
+      <Unverified>Until then, invitations you create aren't emailed.</Unverified>
       <Section title="Appearance">
         <Field label="Theme" className="max-w-56">
           <Choice options={{ system: "System", light: "Light", dark: "Dark" }} value={theme} onChange={chooseTheme} />
@@ -94,7 +92,7 @@ function Sessions() {
                 onClick={() => (session.current ? void signOut(api) : end.mutate(session.id))}
                 aria-label={session.current ? "Sign out here" : `Sign out the session from ${session.address}`}
               >
-                {session.current ? "Sign out" : "Sign out"}
+                Sign out
               </Button>
             </li>
           ))}

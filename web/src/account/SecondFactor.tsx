@@ -1,8 +1,8 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ShieldCheck } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import { isFailure } from "../api/failure.ts";
 import { useApi } from "../api/team.ts";
+import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -11,27 +11,42 @@ import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
+import { Pill } from "../ui/Pill.tsx";
 import { toast } from "../ui/toast.ts";
-import { changeSecondFactor } from "./queries.ts";
+import { changeSecondFactor, secondFactorQuery } from "./queries.ts";
 
 const Qr = lazy(() => import("../ui/Qr.tsx"));
 
-/** SecondFactor asks for a code from a phone beside the password. */
+/** SecondFactor says whether the person signs in with a code from a phone beside the password, and changes that. */
 export function SecondFactor() {
+  const state = useQuery(secondFactorQuery);
+  const client = useQueryClient();
   const [open, setOpen] = useState(false);
+  // The state is read again only when the dialog closes: until then it shows the recovery codes.
+  const close = () => {
+    setOpen(false);
+    void client.invalidateQueries({ queryKey: secondFactorQuery.queryKey });
+  };
   return (
     <Section title="Two-factor authentication" intro="Sign in with your password and a code from an authenticator app.">
-      <Button icon={<ShieldCheck className="size-4" aria-hidden />} onClick={() => setOpen(true)}>
-        Set up or turn off
-      </Button>
-      <Dialog open={open} onOpenChange={setOpen} title="Two-factor authentication">
-        <Steps close={() => setOpen(false)} />
-      </Dialog>
+      <Answer query={state} rows={1}>
+        {({ enabled }) => (
+          <div className="flex items-center gap-3">
+            <Pill tone={enabled ? "ok" : "neutral"}>{enabled ? "On" : "Off"}</Pill>
+            <Button icon={<ShieldCheck className="size-4" aria-hidden />} onClick={() => setOpen(true)}>
+              {enabled ? "Turn off…" : "Set up…"}
+            </Button>
+            <Dialog open={open} onOpenChange={close} title="Two-factor authentication">
+              {enabled ? <TurnOff close={close} /> : <SetUp close={close} />}
+            </Dialog>
+          </div>
+        )}
+      </Answer>
     </Section>
   );
 }
 
-function Steps({ close }: { close: () => void }) {
+function SetUp({ close }: { close: () => void }) {
   const api = useApi();
   const [password, setPassword] = useState("");
   const [code, setCode] = useState("");
@@ -43,6 +58,38 @@ function Steps({ close }: { close: () => void }) {
     mutationFn: () => changeSecondFactor(api, { action: "confirm", code }),
     meta: { shown: true },
   });
+  if (confirm.data) return <Recovery codes={confirm.data.recoveryCodes} close={close} />;
+  const step = begin.data ? confirm : begin;
+  return (
+    <Form onSubmit={() => step.mutate()}>
+      {begin.data ? (
+        <>
+          <div className="flex flex-wrap items-center gap-4">
+            <Suspense fallback={null}>
+              <Qr text={begin.data.otpauthUrl ?? ""} label="QR code of the secret" />
+            </Suspense>
+            <p className="min-w-48 flex-1 text-sm">
+              Scan this with an authenticator app, or enter the secret there:
+              <code className="mt-1 block break-all">{begin.data.secret}</code>
+            </p>
+          </div>
+          <CodeField value={code} onChange={setCode} />
+        </>
+      ) : (
+        <PasswordField value={password} onChange={setPassword} />
+      )}
+      {step.error && <Problem title="Couldn't continue" error={step.error} />}
+      <Button type="submit" look="primary" busy={step.isPending}>
+        {begin.data ? "Turn on" : "Continue"}
+      </Button>
+    </Form>
+  );
+}
+
+function TurnOff({ close }: { close: () => void }) {
+  const api = useApi();
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
   const disable = useMutation({
     mutationFn: () => changeSecondFactor(api, { action: "disable", password, code }),
     onSuccess: () => {
@@ -51,53 +98,50 @@ function Steps({ close }: { close: () => void }) {
     },
     meta: { shown: true },
   });
-  if (confirm.data) return <Recovery codes={confirm.data.recoveryCodes} close={close} />;
-  const enabled = isFailure(begin.error, "already_enabled");
-  const step = begin.data ? confirm : enabled ? disable : begin;
   return (
-    <Form onSubmit={() => step.mutate()}>
-      {!begin.data && (
-        <Field label="Your password">
-          <Input
-            type="password"
-            autoComplete="current-password"
-            required
-            autoFocus
-            value={password}
-            onChange={(event) => setPassword(event.target.value)}
-          />
-        </Field>
-      )}
-      {enabled && <Notice>Two-factor authentication is on. Enter a code to turn it off.</Notice>}
-      {begin.data && (
-        <div className="flex flex-wrap items-center gap-4">
-          <Suspense fallback={null}>
-            <Qr text={begin.data.otpauthUrl ?? ""} label="QR code of the secret" />
-          </Suspense>
-          <p className="min-w-48 flex-1 text-sm">
-            Scan this with an authenticator app, or enter the secret there:
-            <code className="mt-1 block break-all">{begin.data.secret}</code>
-          </p>
-        </div>
-      )}
-      {(begin.data || enabled) && (
-        <Field label="Code from the app">
-          <Input
-            inputMode="numeric"
-            autoComplete="one-time-code"
-            required
-            minLength={6}
-            value={code}
-            onChange={(event) => setCode(event.target.value)}
-          />
-        </Field>
-      )}
-      {step.error && !enabled && <Problem title="Couldn't continue" error={step.error} />}
-      {enabled && disable.error && <Problem title="Couldn't turn off" error={disable.error} />}
-      <Button type="submit" look={enabled ? "danger" : "primary"} busy={step.isPending}>
-        {begin.data ? "Turn on" : enabled ? "Turn off" : "Continue"}
+    <Form onSubmit={() => disable.mutate()}>
+      <PasswordField value={password} onChange={setPassword} />
+      <CodeField value={code} onChange={setCode} />
+      {disable.error && <Problem title="Couldn't turn off" error={disable.error} />}
+      <Button type="submit" look="danger" busy={disable.isPending}>
+        Turn off
       </Button>
     </Form>
+  );
+}
+
+interface TextProps {
+  value: string;
+  onChange: (value: string) => void;
+}
+
+function PasswordField({ value, onChange }: TextProps) {
+  return (
+    <Field label="Your password">
+      <Input
+        type="password"
+        autoComplete="current-password"
+        required
+        autoFocus
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    </Field>
+  );
+}
+
+function CodeField({ value, onChange }: TextProps) {
+  return (
+    <Field label="Code from the app">
+      <Input
+        inputMode="numeric"
+        autoComplete="one-time-code"
+        required
+        minLength={6}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    </Field>
   );
 }
 

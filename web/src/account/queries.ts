@@ -38,6 +38,11 @@ export function changePassword(api: Api, currentPassword: string, newPassword: s
   return ask(api.POST("/auth/password", { body: { currentPassword, newPassword } }));
 }
 
+export const secondFactorQuery = queryOptions({
+  queryKey: ["second factor"],
+  queryFn: ({ client }) => ask(apiOf(client).GET("/auth/second-factor")),
+});
+
 export function changeSecondFactor(api: Api, body: Schemas["SecondFactorChange"]) {
   return ask(api.POST("/auth/second-factor", { body }));
 }

@@ -29,7 +29,7 @@ export function BillingPage() {
   return (
     <Page title="Billing" intro="Runs are billed per second, storage per GB and month. Monthly credits are used first.">
       {balance.data?.monthlyCredits === 0 && (
-        <Unverified>Your team gets its monthly credits once it is confirmed.</Unverified>
+        <Unverified>Your team gets its monthly credits once your address is confirmed.</Unverified>
       )}
       <div className="mb-8">
         <Answer query={balance} rows={2}>

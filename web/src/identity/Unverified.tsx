@@ -33,7 +33,9 @@ export function Unverified({ children }: { children: ReactNode }) {
         </Button>
       }
     >
-      {noMail && "This server sends no email: ask its operator for the confirmation link. "}
+      {noMail
+        ? "This server sends no email: ask its operator for the confirmation link."
+        : `Open the link that was sent to ${me.email}.`}{" "}
       {children}
     </Notice>
   );
