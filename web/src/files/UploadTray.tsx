@@ -5,6 +5,7 @@ import { meQuery } from "../identity/queries.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { bytes, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { inOrder } from "./queue.ts";
 import { type TeamUpload, type TeamUploads, uploads, useUploads } from "./uploads.ts";
 
 /** UploadTray shows what is being uploaded, on every page. */
@@ -19,7 +20,7 @@ export default function UploadTray() {
       {totals.uploads.length > 0 && (
         <section
           aria-label="Uploads"
-          className="fixed right-3 bottom-3 z-30 w-[min(24rem,calc(100vw-1.5rem))] overflow-hidden rounded-xl border bg-raised shadow-lift"
+          className="fixed right-3 bottom-3 z-30 w-[min(24rem,calc(100vw-1.5rem))] overflow-hidden rounded-xl border bg-raised shadow-lift print:hidden"
         >
           <header className="flex items-center gap-2 py-1.5 pr-1.5 pl-3.5">
             <div className="min-w-0 flex-1 text-sm">
@@ -52,7 +53,7 @@ export default function UploadTray() {
           )}
           {open && (
             <ul className="max-h-64 overflow-y-auto border-t">
-              {totals.uploads.map((upload) => (
+              {inOrder(totals.uploads).map((upload) => (
                 <Row key={upload.id} upload={upload} named={named} />
               ))}
             </ul>

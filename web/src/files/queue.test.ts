@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Transport, UploadQueue } from "./queue.ts";
+import { inOrder, type Transport, UploadQueue } from "./queue.ts";
 
 /** A network whose every step the test takes itself. */
 class Wire implements Transport<string> {
@@ -83,4 +83,18 @@ test("a failure keeps its words, and the rest goes on", async () => {
   expect([a?.state, a?.error, b?.state]).toEqual(["failed", "Error: the line broke", "done"]);
   queue.clear();
   expect(queue.now().uploads).toEqual([]);
+});
+
+test("what failed and what is under way comes before what has arrived", async () => {
+  const wire = new Wire();
+  const queue = new UploadQueue(wire);
+  queue.add(
+    "team_1",
+    ["a", "b", "c", "d"].map((name) => file(name)),
+  );
+  (await wire.at("a")).done();
+  (await wire.at("c")).fail(new Error("lost"));
+  await wire.at("d");
+  const names = inOrder(queue.now().uploads).map((upload) => `${upload.file.name} ${upload.state}`);
+  expect(names).toEqual(["c failed", "b sending", "d sending", "a done"]);
 });

@@ -20,6 +20,12 @@ export interface Upload<Team> {
   readonly key: string | null;
 }
 
+const places: Record<UploadState, number> = { failed: 0, sending: 1, waiting: 2, done: 3, cancelled: 3 };
+
+/** inOrder puts first what failed, then what is under way: hundreds of small files that have arrived would hide both. */
+export const inOrder = <Team>(uploads: readonly Upload<Team>[]): Upload<Team>[] =>
+  uploads.toSorted((a, b) => places[a.state] - places[b.state]);
+
 export interface Totals<Team> {
   uploads: readonly Upload<Team>[];
   going: number;

@@ -3,9 +3,16 @@ import { useSyncExternalStore } from "react";
 import { ask } from "../api/client.ts";
 import { ApiFailure, isRecord, sentence } from "../api/failure.ts";
 import { type TeamClient, useTeam } from "../api/team.ts";
+import { coalesced } from "./coalesced.ts";
 import { type LargeTransport, sendLarge } from "./large.ts";
 import { type Totals, type Upload, UploadQueue } from "./queue.ts";
 import { showTray } from "./tray.ts";
+
+// A list has hundreds of signed addresses: many small files do not read it again each.
+const readAgain = coalesced((team: TeamClient) => {
+  void team.invalidateQueries({ queryKey: ["files"] });
+  void team.invalidateQueries({ queryKey: ["credits"] });
+}, 1000);
 
 export const uploads = new UploadQueue<TeamClient>({
   sign: async ({ api }, file) => {
@@ -14,10 +21,7 @@ export const uploads = new UploadQueue<TeamClient>({
   },
   put: (url, file, onSent, signal) => put(url, file, onSent, signal, file.type),
   large: (team, file, onSent, signal) => sendLarge(file, inParts(team), onSent, signal),
-  stored: (team) => {
-    void team.invalidateQueries({ queryKey: ["files"] });
-    void team.invalidateQueries({ queryKey: ["credits"] });
-  },
+  stored: readAgain,
   explain: (error) => ({ message: sentence(error), retryable: retryable(error) }),
 });
 

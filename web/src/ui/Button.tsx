@@ -18,7 +18,7 @@ export interface ButtonProps extends Omit<ComponentProps<"button">, "disabled"> 
 
 const base =
   "inline-flex items-center justify-center gap-1.5 rounded-lg font-medium whitespace-nowrap select-none transition-colors " +
-  "aria-disabled:opacity-55 aria-disabled:cursor-not-allowed";
+  "aria-disabled:opacity-55 aria-disabled:cursor-not-allowed print:hidden";
 
 const looks: Record<Look, string> = {
   primary: "bg-accent text-accent-ink hover:not-aria-disabled:brightness-110",
