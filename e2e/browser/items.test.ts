@@ -16,7 +16,7 @@ async function start(person: Person, items: number, command: string): Promise<st
         name: "Each sample",
         command,
         scatter: { over: "params.items" },
-        outputs: { o: { path: "o.txt", optional: true } },
+        outputs: { o: { path: "o.txt", optional: true }, p: { path: "p.txt", optional: true } },
       },
       { id: "after", name: "Afterwards", command: "true" },
     ],
@@ -44,7 +44,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
   const runId = await start(
     ada,
     300,
-    'case $ITEM in sample-7|sample-211) echo "bad $ITEM"; exit 3;; esac; echo "fine $ITEM" | tee o.txt',
+    'case $ITEM in sample-7|sample-211) echo "bad $ITEM"; exit 3;; esac; if [ $ITEM = sample-0 ]; then echo "more of $ITEM" > p.txt; fi; echo "fine $ITEM" | tee o.txt',
   );
   await ended(ada, runId);
   await page.goto(`${harness.url}/runs/${runId}`);
@@ -74,6 +74,14 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
     return (await names()).includes("sample-299");
   });
   await page.keyboard.press("Home");
+
+  // Each file of an item has a preview.
+  await table.getByRole("button", { name: "sample-0", exact: true }).click();
+  await page.getByRole("dialog").getByText("Attempt 1: completed, exit status 0").waitFor();
+  await page.getByRole("dialog").getByText("fine sample-0").waitFor();
+  await page.getByRole("dialog").getByText("p.txt").click();
+  await page.getByRole("dialog").getByText("more of sample-0").waitFor();
+  await page.keyboard.press("Escape");
 
   await page.getByLabel("State").selectOption("failed");
   await until("only failed ones", async () => (await names()).length === 2);

@@ -35,7 +35,7 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
   return (
     <fieldset className="mt-4">
       <legend className="text-sm font-medium">Or use a file or folder stored elsewhere</legend>
-      <div className="mt-1 grid gap-2 sm:grid-cols-[1fr_auto] sm:items-end">
+      <div className="mt-1 grid gap-2 sm:grid-cols-[1fr_auto] sm:items-start">
         <Field
           label="Address"
           hint={multiple ? "* matches any text within a folder." : null}
@@ -56,7 +56,9 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
             }}
           />
         </Field>
-        <Button onClick={add}>Use</Button>
+        <Button className="sm:mt-6" onClick={add}>
+          Use
+        </Button>
       </div>
       {offered.length > 0 && (
         <Field label="Connection" className="mt-2">

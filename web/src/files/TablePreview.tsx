@@ -1,13 +1,12 @@
 import { ArrowDown, ArrowUp, ArrowUpDown } from "lucide-react";
 import { useMemo, useState } from "react";
-import { sorted } from "./preview.ts";
+import { sorted, withHead } from "./preview.ts";
 
 /** TablePreview is the first rows of a table, in the order of a column that one chooses. */
 export function TablePreview({ cells, name, tall }: { cells: string[][]; name: string; tall: boolean }) {
-  const [head = [], ...rest] = cells;
+  const { head, body: rest } = useMemo(() => withHead(cells), [cells]);
   const [by, setBy] = useState<{ column: number; down: boolean } | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the rest is of the cells
-  const body = useMemo(() => (by ? sorted(rest, by.column, by.down) : rest), [cells, by]);
+  const body = useMemo(() => (by ? sorted(rest, by.column, by.down) : rest), [rest, by]);
   const next = (column: number) =>
     setBy(by?.column !== column ? { column, down: false } : by.down ? null : { column, down: true });
   return (

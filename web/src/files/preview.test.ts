@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { kindOf, rows, sorted, unpack } from "./preview.ts";
+import { kindOf, rows, sorted, unpack, withHead } from "./preview.ts";
 
 test("what can be shown is told by name or type", () => {
   expect(kindOf("plot.PNG", "application/octet-stream")).toBe("image");
@@ -60,4 +60,16 @@ test("rows are sorted by value where there are numbers, and empty cells come las
   expect(names(0, false)).toBe("abcde");
   expect(names(1, false)).toBe("dabec");
   expect(names(1, true)).toBe("ebadc");
+});
+
+test("a first row with numbers is data, and its columns are named by their places", () => {
+  const bed = [
+    ["chr1", "100", "200"],
+    ["chr2", "5", "9"],
+  ];
+  expect(withHead(bed)).toEqual({ head: ["Column 1", "Column 2", "Column 3"], body: bed });
+  expect(withHead([["bird", "seen"], ...bed])).toEqual({ head: ["bird", "seen"], body: bed });
+  expect(withHead([["bird", "2019", "2020"], ...bed]).head).toEqual(["bird", "2019", "2020"]);
+  expect(withHead([["", "a"]]).head).toEqual(["", "a"]);
+  expect(withHead([])).toEqual({ head: [], body: [] });
 });

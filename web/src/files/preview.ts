@@ -92,6 +92,15 @@ function firstLine(text: string): string {
   return text.slice(0, text.indexOf("\n") + 1 || text.length);
 }
 
+/** withHead names the columns of a table: by its first row or, where that has numbers other than years, by their places. */
+export function withHead(cells: string[][]): { head: string[]; body: string[][] } {
+  const [first = [], ...rest] = cells;
+  const data = first.some(
+    (cell) => cell.trim() !== "" && !Number.isNaN(Number(cell)) && !/^(1[89]|20)\d\d$/.test(cell),
+  );
+  return data ? { head: first.map((_, at) => `Column ${at + 1}`), body: cells } : { head: first, body: rest };
+}
+
 /** sorted puts rows in the order of a column: numbers by value, texts by letters, empty cells last. */
 export function sorted(list: readonly string[][], column: number, down: boolean): string[][] {
   const value = (row: string[]) => row[column]?.trim() ?? "";

@@ -1,6 +1,7 @@
 import { Download, FileTerminal } from "lucide-react";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
+import { downloadOf, sizeOf } from "../../files/folder.ts";
 import { Preview } from "../../files/Preview.tsx";
 import { active, StatusPill } from "../../page/status.tsx";
 import { Button, buttonClass } from "../../ui/Button.tsx";
@@ -11,7 +12,7 @@ import type { RunNode } from "../queries.ts";
 import { isReported } from "../queries.ts";
 import type { RunStore } from "../runStore.ts";
 import { itemCauseOf, named, tailOf } from "./failure.ts";
-import { type Item, itemText, took } from "./items.ts";
+import { attemptText, type Item, itemText, took } from "./items.ts";
 import { Placement } from "./Placement.tsx";
 import { RetryButtons } from "./Retry.tsx";
 
@@ -54,10 +55,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
           const lasted = took(each);
           return (
             <li key={each.attempt} className="rounded-lg border px-3 py-2">
-              <p className="font-medium">
-                Attempt {each.attempt}: {each.status}
-                {each.exitCode !== null && `, exit status ${each.exitCode}`}
-              </p>
+              <p className="font-medium">{attemptText(each)}</p>
               {each.message && <p>{named(each.message, node)}</p>}
               <p className="text-[13px] text-muted">
                 {exact(each.startedAt)}
@@ -91,25 +89,33 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
       {item.outputs.length > 0 && <h3 className="mt-4 mb-1">{plural(item.outputs.length, "file")}</h3>}
       <ul className="space-y-2">
         {item.outputs.map((output, at) => (
-          <li key={output.key}>
-            <details open={at === 0}>
-              <summary className="flex cursor-pointer items-center gap-2 text-sm">
-                <span className="min-w-0 flex-1 truncate font-medium">{output.name}</span>
-                <span className="text-muted">{bytes(output.size)}</span>
-                <a
-                  href={output.url}
-                  download={output.name}
-                  aria-label={`Download ${output.name}`}
-                  className={`${buttonClass("quiet", "sm")} w-8 px-0!`}
-                >
-                  <Download className="size-4" aria-hidden />
-                </a>
-              </summary>
-              {at === 0 && <Preview file={output} tall={false} />}
-            </details>
-          </li>
+          <ItemFile key={output.key} file={output} first={at === 0} />
         ))}
       </ul>
     </Dialog>
+  );
+}
+
+/** ItemFile is a file of an item. Its preview is read when it is opened. */
+function ItemFile({ file, first }: { file: Item["outputs"][number]; first: boolean }) {
+  const [open, setOpen] = useState(first);
+  return (
+    <li>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary className="flex cursor-pointer items-center gap-2 text-sm">
+          <span className="min-w-0 flex-1 truncate font-medium">{file.name}</span>
+          <span className="text-muted">{bytes(sizeOf(file))}</span>
+          <a
+            href={downloadOf(file).href}
+            download={downloadOf(file).download}
+            aria-label={`Download ${file.name}`}
+            className={`${buttonClass("quiet", "sm")} w-8 px-0!`}
+          >
+            <Download className="size-4" aria-hidden />
+          </a>
+        </summary>
+        {open && <Preview file={file} tall={false} />}
+      </details>
+    </li>
   );
 }

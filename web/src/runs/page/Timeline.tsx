@@ -10,6 +10,7 @@ import type { RunStore } from "../runStore.ts";
 import { attemptsOf } from "./attempts.ts";
 
 const row = 34;
+const endings = { succeeded: "completed", failed: "failed", running: "running", cached: "reused" };
 
 /** Timeline shows when each attempt of each step ran. */
 export function Timeline({
@@ -101,7 +102,7 @@ export function Timeline({
               <div className="relative mr-4 h-full flex-1">
                 {attempts.map((attempt) => {
                   const end = attempt.to ?? (going ? now : to);
-                  const label = `${node.name || node.id}, attempt ${attempt.number}: ${attempt.ended}, ${duration(end - attempt.from)}`;
+                  const label = `${node.name || node.id}, attempt ${attempt.number}: ${endings[attempt.ended]}, ${duration(end - attempt.from)}`;
                   return (
                     <span
                       key={`${attempt.number} ${attempt.from}`}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { failedText, itemText, nodeText, peak, placeText, took } from "./items.ts";
+import { attemptText, failedText, itemText, nodeText, peak, placeText, took } from "./items.ts";
 import { retryLabel } from "./RetryPlan.tsx";
 
 const text = (item: unknown, itemCut = false) => itemText({ item, itemCut });
@@ -17,6 +17,11 @@ test("an item is its file's name, or its value", () => {
 test("an attempt that goes on has not taken a time yet", () => {
   expect(took({ startedAt: "2026-01-01T00:00:00.000Z", finishedAt: null })).toBeNull();
   expect(took({ startedAt: "2026-01-01T00:00:00.000Z", finishedAt: "2026-01-01T00:00:01.500Z" })).toBe(1500);
+});
+
+test("an attempt is told in the words of steps and runs", () => {
+  expect(attemptText({ attempt: 1, status: "succeeded", exitCode: 0 })).toBe("Attempt 1: completed, exit status 0");
+  expect(attemptText({ attempt: 2, status: "started", exitCode: null })).toBe("Attempt 2: running");
 });
 
 test("the peak is that of all attempts", () => {

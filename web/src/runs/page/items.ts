@@ -32,6 +32,19 @@ export function nodeText({ status, shards }: Pick<RunNode, "status" | "shards">)
   return `${word} ${shards.done} of ${shards.total}${failed ? `, ${shards.failed} failed` : ""}`;
 }
 
+const attemptWords: Record<Attempt["status"], string> = {
+  started: "running",
+  succeeded: "completed",
+  failed: "failed",
+  lost: "lost with its machine",
+  cancelled: "cancelled",
+};
+
+/** attemptText says how an attempt ended. */
+export function attemptText({ attempt, status, exitCode }: Pick<Attempt, "attempt" | "status" | "exitCode">): string {
+  return `Attempt ${attempt}: ${attemptWords[status]}${exitCode === null ? "" : `, exit status ${exitCode}`}`;
+}
+
 /** took is how long an attempt lasted; null while it goes on. */
 export function took({ startedAt, finishedAt }: Pick<Attempt, "startedAt" | "finishedAt">): number | null {
   return finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt);
