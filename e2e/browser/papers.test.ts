@@ -91,6 +91,7 @@ const paper = pdf([
 test("a visitor's PDF becomes methods with evidence, and after signing in a workflow", async () => {
   const { page } = await harness.visitor();
   await page.goto(`${harness.url}/papers`);
+  await page.getByText("Free without an account, with a daily limit.").waitFor();
   const chooser = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Drop a PDF here" }).click();
   await (await chooser).setFiles({ name: "race.pdf", mimeType: "application/pdf", buffer: paper });
@@ -123,6 +124,16 @@ test("a file that is no paper is refused with a reason", async () => {
   await (await chooser).setFiles({ name: "no.pdf", mimeType: "application/pdf", buffer: Buffer.from("not a PDF") });
   await page.getByRole("alert").waitFor();
   await look(page, "paper-refused");
+  calm(page);
+});
+
+test("an analysis that does not exist is refused once, beside how many are left", async () => {
+  const { page } = await harness.person("No Paper");
+  await page.goto(`${harness.url}/papers?id=an_nothing`);
+  await page.getByRole("alert").first().waitFor();
+  expect(await page.getByRole("alert").count()).toBe(1);
+  await page.getByText(/^\d+ analyses left today\./).waitFor();
+  expect(await page.getByText("Free without an account").count()).toBe(0);
   calm(page);
 });
 

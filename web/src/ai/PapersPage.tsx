@@ -134,7 +134,6 @@ export function PapersPage() {
           </DropZone>
         )}
         {!analysis && !study.isPending && !study.error && <WhatYouGet />}
-        {earlier.isError && <Problem title="Couldn't load this analysis" error={earlier.error} />}
         {analysis && !study.isPending && <AnalysisView key={analysis.analysisId} analysis={analysis} />}
       </div>
       {me && <Earlier current={search.id} />}
@@ -181,9 +180,10 @@ function Quota({ signedIn }: { signedIn: boolean }) {
   const rest = credits.data?.aiAnalysis.remaining;
   return (
     <p className="text-[13px] text-muted">
-      Free without an account
-      {rest === undefined ? ", with a daily limit" : `: ${plural(rest, "analysis", "analyses")} left today`}. Resets at
-      00:00 UTC.
+      {signedIn
+        ? rest !== undefined && `${plural(rest, "analysis", "analyses")} left today. `
+        : "Free without an account, with a daily limit. "}
+      Resets at 00:00 UTC.
     </p>
   );
 }
