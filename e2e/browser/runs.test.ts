@@ -53,6 +53,17 @@ test("from a template to its outputs, watched live", async () => {
     await page.getByRole("tab", { name: tab }).click();
     await page.getByRole("tab", { name: tab, selected: true }).waitFor();
   }
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByText("The run has completed", { exact: true }).waitFor();
+  // On a phone not all tabs fit; the chosen one is in view.
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`${page.url().replace(/\?.*/, "")}?tab=details`);
+  const details = page.getByRole("tab", { name: "Details", selected: true });
+  await until("the tab is in view", async () => {
+    const box = await details.boundingBox();
+    return box !== null && box.x >= 0 && box.x + box.width <= 390;
+  });
+  await page.getByText("Submitted").waitFor();
   calm(page);
 });
 

@@ -77,6 +77,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   await row.waitFor();
   expect((await row.getByRole("cell").allTextContents()).slice(1).join(" ")).toContain("10");
   await page.getByText("Both runs used the same definition.").waitFor();
+  await page.getByRole("row", { name: "Double · n · n.txt" }).waitFor();
   await look(page, "compare-runs");
 
   const [newest] = await runsOf(ada);

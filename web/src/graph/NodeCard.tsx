@@ -15,7 +15,7 @@ interface NodeCardProps {
   /** What stands in the head's corner. */
   corner?: ReactNode;
   faded?: boolean;
-  /** The second line, in place of the interpreter or image. */
+  /** The second line, in place of the interpreter or image and the marks. */
   line?: ReactNode;
 }
 
@@ -58,6 +58,7 @@ export function NodeCard({ data, selected, connectable, tint, corner, faded, lin
                 {line ?? <span className="truncate">{node.image || node.interpreter || "bash"}</span>}
                 {marks.map(
                   ([holds, Mark, title]) =>
+                    !line &&
                     holds(data) && (
                       <span key={title} title={title} className="shrink-0">
                         <Mark className="size-3" aria-label={title} role="img" />

@@ -1,5 +1,5 @@
 import { Tabs as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 interface TabsProps<T extends string> {
   value: T;
@@ -12,9 +12,16 @@ interface TabsProps<T extends string> {
 
 /** Tabs show one of several panels; which one belongs into the address. */
 export function Tabs<T extends string>({ value, onChange, label, tabs, children, className }: TabsProps<T>) {
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where not all tabs fit, the one that is chosen comes into view
+  useEffect(() => {
+    const tab = list.current?.querySelector<HTMLElement>('[data-state="active"]');
+    if (list.current && tab)
+      list.current.scrollLeft = tab.offsetLeft - (list.current.clientWidth - tab.offsetWidth) / 2;
+  }, [value]);
   return (
     <Radix.Root value={value} onValueChange={(next) => onChange(next as T)} {...(className && { className })}>
-      <Radix.List aria-label={label} className="flex gap-1 overflow-x-auto border-b">
+      <Radix.List ref={list} aria-label={label} className="relative flex gap-1 overflow-x-auto border-b">
         {tabs.map((tab) => (
           <Radix.Trigger
             key={tab.value}

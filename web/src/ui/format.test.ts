@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { ago, bytes, credits, duration, money, plural, shortAgo } from "./format.ts";
 
 test("durations keep two units", () => {
-  expect([420, 9_940, 42_000, 200_000, 7_500_000, 90_000_000].map(duration)).toEqual([
+  expect([0, 3.2, 420, 9_940, 42_000, 200_000, 7_500_000, 90_000_000].map(duration)).toEqual([
+    "0 s",
+    "4 ms",
     "0.4 s",
     "9.9 s",
     "42 s",

@@ -30,8 +30,9 @@ export function bytes(value: number): string {
   return `${new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(size)} ${unit === 0 && value === 1 ? "byte" : units[unit]}`;
 }
 
-/** duration is "42 s", "3 min 20 s", "2 h 5 min". */
+/** duration is "40 ms", "42 s", "3 min 20 s", "2 h 5 min". */
 export function duration(ms: number): string {
+  if (ms > 0 && ms < 50) return `${Math.ceil(ms)} ms`;
   const seconds = Math.max(0, ms) / 1000;
   if (seconds < 10) return `${new Intl.NumberFormat("en", { maximumFractionDigits: 1 }).format(seconds)} s`;
   const whole = Math.round(seconds);

@@ -78,6 +78,7 @@ function stepText(node: Schemas["RunNode"] | null): string {
 
 function Sides({ comparison }: { comparison: Comparison }) {
   const { a, b, outputCounts: counts } = comparison;
+  const steps = new Map(comparison.nodes.map((node) => [node.id, node.name]));
   const files = (list: Schemas["GivenFile"][]) => list.map((file) => file.name).join(", ") || "–";
   return (
     <>
@@ -113,7 +114,7 @@ function Sides({ comparison }: { comparison: Comparison }) {
         intro={`${plural(counts.same, "file is", "files are")} the same, ${counts.different} differ, ${counts.onlyA + counts.onlyB} are in one run only.`}
         rows={comparison.outputs.map(
           (o): Row => [
-            `${o.nodeId}${o.index > 0 ? `[${o.index}]` : ""}.${o.port} ${o.name}`,
+            `${steps.get(o.nodeId) || o.nodeId} · ${o.port}${o.index > 0 ? ` [${o.index}]` : ""} · ${o.name}`,
             hash(o.a),
             hash(o.b),
             o.same,

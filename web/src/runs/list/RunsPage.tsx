@@ -256,10 +256,12 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
               />
             </Td>
             <Td className="min-w-32">
-              <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
-                {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
-              </Link>
-              <Favorite id={run.id} name={`${runTitle(run)}`} on={favorites.has(run.id)} />
+              <div className="flex items-center">
+                <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
+                  {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
+                </Link>
+                <Favorite id={run.id} name={runTitle(run)} on={favorites.has(run.id)} />
+              </div>
               {run.name && <p className="line-clamp-1 max-w-md">{run.name}</p>}
               {run.sweepId && (
                 <Link

@@ -3,6 +3,7 @@ import { CircleAlert, Info, TriangleAlert } from "lucide-react";
 import { useRef } from "react";
 import { useStore } from "zustand";
 import { exact } from "../../ui/format.ts";
+import type { RunEvent } from "../queries.ts";
 import type { RunStore } from "../runStore.ts";
 
 const icons = { info: Info, warning: TriangleAlert, error: CircleAlert };
@@ -41,7 +42,7 @@ export function Events({ store, node }: { store: RunStore; node: string | null }
               style={{ transform: `translateY(${item.start}px)` }}
             >
               <Icon className={`mt-0.5 size-4 shrink-0 ${inks[event.level]}`} role="img" aria-label={event.level} />
-              <span className="min-w-0 flex-1 break-words">{event.message}</span>
+              <span className="min-w-0 flex-1 break-words">{textOf(event)}</span>
               <time
                 dateTime={event.at}
                 title={exact(event.at)}
@@ -55,4 +56,9 @@ export function Events({ store, node }: { store: RunStore; node: string | null }
       </ol>
     </section>
   );
+}
+
+/** textOf begins with a capital letter, unless it begins with the name of a step. */
+function textOf({ message, nodeId }: RunEvent): string {
+  return nodeId === null ? message.charAt(0).toUpperCase() + message.slice(1) : message;
 }
