@@ -11,18 +11,8 @@ import { credits } from "../ui/format.ts";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
-import { csv } from "./model.ts";
+import { csv, entryText } from "./model.ts";
 import { pageOfUsage, type UsageEvent } from "./queries.ts";
-
-const words: Record<UsageEvent["type"], string> = {
-  run: "Run",
-  storage: "Storage",
-  topup: "Top-up",
-  grant: "Grant",
-  refund: "Refund",
-  expiry: "Expiry",
-  adjustment: "Adjustment",
-};
 
 /** Usage is the ledger, newest first, each run a link. */
 export function Usage() {
@@ -84,13 +74,12 @@ export function Usage() {
                 <Time at={event.createdAt} />
               </Td>
               <Td className="min-w-56">
-                <span className="text-muted">{words[event.type]} · </span>
                 {event.runId ? (
                   <Link to="/runs/$runId" params={{ runId: event.runId }} className="hover:underline">
-                    {event.description}
+                    {entryText(event)}
                   </Link>
                 ) : (
-                  event.description
+                  entryText(event)
                 )}
               </Td>
               <Td className="whitespace-nowrap">{event.actor?.name ?? "–"}</Td>

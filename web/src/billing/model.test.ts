@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csv, groupsCsv, nice, outlook, readAlerts, runway, same } from "./model.ts";
+import { csv, entryText, groupsCsv, nice, outlook, readAlerts, runway, same } from "./model.ts";
 
 const credits = (remaining: number, topUpCredits: number) => ({
   monthlyCredits: 500,
@@ -103,4 +103,10 @@ test("costs of groups are a table without formulas", () => {
   expect(groupsCsv([day, { ...day, date: "2026-11-02" }], [group])).toBe(
     "date,by,key,name,credits\r\n2026-11-01,tag,a,'=1+1,2",
   );
+});
+
+test("an entry of the ledger says once what it is for", () => {
+  expect(entryText({ type: "run", description: "run of Align" })).toBe("Run of Align");
+  expect(entryText({ type: "topup", description: "top-up: 1,000 credits" })).toBe("Top-up: 1,000 credits");
+  expect(entryText({ type: "grant", description: "a workshop" })).toBe("Grant: a workshop");
 });

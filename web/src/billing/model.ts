@@ -113,3 +113,16 @@ export function nice(value: number): number {
   const step = [1, 2, 2.5, 5, 10].find((each) => each * power >= value) ?? 10;
   return step * power;
 }
+
+const kinds: Partial<Record<UsageEvent["type"], string>> = {
+  grant: "Grant",
+  refund: "Refund",
+  expiry: "Expiry",
+  adjustment: "Adjustment",
+};
+
+/** entryText is what an entry of the ledger is for. Runs, storage and top-ups say so themselves. */
+export function entryText({ type, description }: Pick<UsageEvent, "type" | "description">): string {
+  const kind = kinds[type];
+  return kind ? `${kind}: ${description}` : description.charAt(0).toUpperCase() + description.slice(1);
+}
