@@ -30,6 +30,10 @@ test("what is not there is said to be so: by the server, by the app, by a page",
   await page.goto(`${harness.url}/billing/no/such/page`);
   await page.getByText("Page not found").waitFor();
   await look(page, "not-found");
+  await page.goto(`${harness.url}/workflows/wf_nothing`);
+  const refusal = page.getByRole("alert").filter({ hasText: "No such workflow" });
+  await refusal.waitFor();
+  expect((await refusal.boundingBox())?.width).toBeLessThan(700);
   calm(page);
 });
 
@@ -66,12 +70,13 @@ test("single keys do nothing behind a dialog, and can be turned off", async () =
   calm(page);
 });
 
-test("a page is printed without the sidebar", async () => {
+test("a page is printed without the sidebar and its buttons", async () => {
   const { page } = await harness.person("Prin Ter");
   await page.goto(`${harness.url}/billing`);
   await page.getByText("Credits left").waitFor();
   await page.emulateMedia({ media: "print" });
   expect(await page.getByRole("navigation", { name: "Main" }).isVisible()).toBe(false);
+  expect(await page.getByRole("button", { name: "Add budget" }).isVisible()).toBe(false);
   expect((await page.locator("#content").boundingBox())?.x).toBe(0);
   await page.setViewportSize({ width: 390, height: 844 });
   expect(await page.getByRole("button", { name: "Open menu" }).isVisible()).toBe(false);

@@ -39,17 +39,14 @@ const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
 export function EditorPage() {
   const { workflowId } = useParams({ from: "/inside/workflows/$workflowId" });
   const workflow = useQuery(workflowQuery(workflowId));
+  const lost = workflow.isError && !workflow.data;
   return (
-    <>
-      {workflow.isError && !workflow.data && (
-        <div className="mx-auto mt-6 w-full max-w-xl px-4">
-          <LostEdits workflow={{ id: workflowId, name: workflowId }} />
-        </div>
-      )}
+    <div className={lost ? "mx-auto mt-6 w-full max-w-xl space-y-4 px-4" : "contents"}>
+      {lost && <LostEdits workflow={{ id: workflowId, name: workflowId }} />}
       <Answer query={workflow} id={workflowId} loading={<div className="flex-1" />}>
         {(found) => <Open key={workflowId} workflow={found} />}
       </Answer>
-    </>
+    </div>
   );
 }
 

@@ -15,7 +15,8 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
   const whyNot = useWhyNot()("start runs");
   const ran = rows.find((row) => row.lastRuns.length > 0);
   const done = rows.find((row) => row.lastRuns.some((run) => run.status === "completed"));
-  const [run] = (done ?? ran)?.lastRuns ?? [];
+  const shown = done ?? ran;
+  const [run] = shown?.lastRuns ?? [];
   const leave = () => {
     endWelcome();
     onLeave();
@@ -30,7 +31,7 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
         <IconButton size="sm" label="Skip" icon={<X className="size-4" aria-hidden />} onClick={leave} />
       </div>
       <ol className="grid gap-3 md:grid-cols-3">
-        <Step number={1} done={Boolean(ran)} title={`Run ${(ran ?? first).name}`} text={(ran ?? first).description}>
+        <Step number={1} done={Boolean(ran)} title={`Run ${(shown ?? first).name}`} text={(shown ?? first).description}>
           {!ran && (
             <Button
               look="primary"
