@@ -53,11 +53,12 @@ test("from a template to its outputs, watched live", async () => {
     await page.getByRole("tab", { name: tab }).click();
     await page.getByRole("tab", { name: tab, selected: true }).waitFor();
   }
-  await page.getByRole("tab", { name: "Events" }).click();
+  const address = page.url().replace(/\?.*/, "");
+  await page.goto(`${address}?tab=events`);
   await page.getByText("The run has completed", { exact: true }).waitFor();
   // On a phone not all tabs fit; the chosen one is in view.
   await page.setViewportSize({ width: 390, height: 844 });
-  await page.goto(`${page.url().replace(/\?.*/, "")}?tab=details`);
+  await page.goto(`${address}?tab=details`);
   const details = page.getByRole("tab", { name: "Details", selected: true });
   await until("the tab is in view", async () => {
     const box = await details.boundingBox();
@@ -221,6 +222,7 @@ test("a running run is followed, and cancelled", async () => {
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("button", { name: "Cancel run" }).click();
   await page.getByRole("heading", { level: 1 }).getByText("Cancelled").waitFor();
+  await page.getByRole("button", { name: "Retry", exact: true }).waitFor();
   calm(page);
 });
 

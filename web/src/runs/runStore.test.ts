@@ -68,3 +68,17 @@ test("why a run waits follows the stream, and is gone when it starts", () => {
   store.receive({ type: "progress", runId: "run_1", status: "running", waiting: null });
   expect(now()).toBeNull();
 });
+
+test("a step that waits when its run ends is skipped", () => {
+  const data = { events: [], lastSeq: 0, hasMore: false };
+  vi.stubGlobal("fetch", async () => Response.json({ success: true, data }));
+  const queued: Run = { ...run(), status: "queued" };
+  const store = new RunStore(newApi("team_1"), queued);
+  const first = () => store.state.getState().nodes.get("n0")?.status;
+  expect(first()).toBe("pending");
+  store.refresh({ ...queued, status: "cancelled" });
+  expect(first()).toBe("skipped");
+  expect(
+    new RunStore(newApi("team_1"), { ...queued, status: "interrupted" }).state.getState().nodes.get("n1")?.status,
+  ).toBe("skipped");
+});

@@ -3,6 +3,7 @@
 import { createStore } from "zustand/vanilla";
 import { type Api, ask } from "../api/client.ts";
 import type { RunMessage } from "../api/stream.ts";
+import { active } from "../page/status.tsx";
 import { isReported, type Run, type RunEvent, type RunNode } from "./queries.ts";
 
 export interface Sample {
@@ -47,6 +48,11 @@ export function applyEvent(node: RunNode, event: RunEvent): RunNode {
   return next;
 }
 
+/** nodeOf is a node as it is shown: what still waits when its run has ended never runs. */
+function nodeOf(run: Pick<Run, "status">, node: RunNode): RunNode {
+  return node.status === "pending" && !active(run.status) ? { ...node, status: "skipped" } : node;
+}
+
 /** LogListener gets text of the log, where it begins, and where the log goes on after it. */
 type LogListener = (text: string, offset: number, next?: number) => void;
 
@@ -66,7 +72,7 @@ export class RunStore {
     const { nodes, logs: _, ...rest } = run;
     this.state = createStore<RunState>(() => ({
       run: rest,
-      nodes: new Map(nodes.map((node) => [node.id, node])),
+      nodes: new Map(nodes.map((node) => [node.id, nodeOf(run, node)])),
       events: [],
       step: null,
     }));
@@ -79,8 +85,9 @@ export class RunStore {
     this.state.setState((old) => ({
       run: { ...rest, progressPercent: Math.max(rest.progressPercent, old.run.progressPercent) },
       nodes: new Map(
-        nodes.map((node) => {
-          const was = old.nodes.get(node.id);
+        nodes.map((each) => {
+          const was = old.nodes.get(each.id);
+          const node = nodeOf(run, each);
           return [node.id, was && JSON.stringify(was) === JSON.stringify(node) ? was : node];
         }),
       ),

@@ -27,7 +27,7 @@ function useRetry(runId: string) {
   });
 }
 
-type Given = Pick<Run, "id" | "workflowId" | "workflowRevision" | "kind">;
+type Given = Pick<Run, "id" | "status" | "workflowId" | "workflowRevision" | "kind">;
 
 /**
  * RetryButtons retries a failed run with its own definition, or with the current one where that has changed. A
@@ -70,7 +70,9 @@ function Buttons({ run }: { run: Given }) {
         {...(changed && { title: `Runs version ${run.workflowRevision} again, without the changes since.` })}
         onClick={() => retry.mutate("same")}
       >
-        {changed ? "Retry without changes" : (retryLabel(preview.data?.nodes ?? []) ?? "Retry from failure")}
+        {changed
+          ? "Retry without changes"
+          : (retryLabel(preview.data?.nodes ?? []) ?? (run.status === "cancelled" ? "Retry" : "Retry from failure"))}
       </Button>
       {!whyNot && !workflow.isPending && (
         <div className="order-last basis-full">
