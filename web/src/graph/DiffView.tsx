@@ -1,13 +1,16 @@
 import type { Definition } from "../definition/model.ts";
 import { classes } from "../ui/classes.ts";
-import { differences, lineDiff, sorted } from "./diff.ts";
+import { differences, lineDiff, sameLayout, sorted } from "./diff.ts";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" };
 
 /** DiffView shows what changed between two definitions. */
 export function DiffView({ before, after }: { before: Definition; after: Definition }) {
   const list = differences(before, after);
-  if (list.length === 0) return <p className="text-sm text-muted">Only the layout changed.</p>;
+  if (list.length === 0)
+    return (
+      <p className="text-sm text-muted">{sameLayout(before, after) ? "No changes." : "Only the layout changed."}</p>
+    );
   const part = (definition: Definition, id: string): unknown => {
     const node = definition.nodes?.find((each) => each.id === id);
     if (node) {

@@ -28,7 +28,7 @@ export function differences(before: Definition, after: Definition): Difference[]
     }
   }
   for (const node of old.values()) out.push({ id: node.id, name: node.name || node.id, kind: "removed", fields: [] });
-  for (const part of ["parameters", "inputs", "outputs"] as const) {
+  for (const part of ["parameters", "inputs", "outputs", "source"] as const) {
     const [was, is] = [(before[part] ?? {}) as Record<string, unknown>, (after[part] ?? {}) as Record<string, unknown>];
     const fields = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((key) => !same(was[key], is[key]));
     if (fields.length > 0) out.push({ id: part, name: part, kind: "changed", fields });
@@ -43,6 +43,15 @@ export function differences(before: Definition, after: Definition): Difference[]
   const moved = [...was].filter((line) => !is.has(line)).length + [...is].filter((line) => !was.has(line)).length;
   if (moved > 0) out.push({ id: "edges", name: "lines", kind: "changed", fields: [`${moved} of them`] });
   return out;
+}
+
+/** sameLayout reports whether the steps that two definitions share are at the same places. */
+export function sameLayout(before: Definition, after: Definition): boolean {
+  const old = new Map((before.nodes ?? []).map((node) => [node.id, node]));
+  return (after.nodes ?? []).every(({ id, position, ui }) => {
+    const was = old.get(id);
+    return was === undefined || (same(was.position, position) && same(was.ui, ui));
+  });
 }
 
 function changedFields(before: GraphNode, after: GraphNode): string[] {
