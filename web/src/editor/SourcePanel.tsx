@@ -22,7 +22,7 @@ import { applyChecked, type CodeDraft } from "./codeDraft.ts";
 import { highlight, tabThrough } from "./codeStyle.ts";
 import { useCanEdit, useEditor, useGraph } from "./context.ts";
 import type { Document } from "./document/document.ts";
-import { type Format, read, write } from "./source.ts";
+import { type Format, inReadingOrder, read, write } from "./source.ts";
 
 const validateTimeout = 10_000;
 
@@ -106,7 +106,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           onClick={() => {
             const text =
               format === "json"
-                ? `${JSON.stringify({ name, definition: document.definition() }, null, 2)}\n`
+                ? `${JSON.stringify({ name, definition: inReadingOrder(document.definition()) }, null, 2)}\n`
                 : current.text;
             save(`${name}.workflow.${format}`, text, format === "json" ? "application/json" : "application/yaml");
           }}

@@ -1,13 +1,33 @@
 // The definition as text, in JSON or YAML. Loaded when somebody looks at it.
 import { parse, stringify } from "yaml";
 import { isRecord } from "../api/failure.ts";
-import type { Definition } from "../definition/model.ts";
+import type { Definition, GraphNode } from "../definition/model.ts";
 
 export type Format = "yaml" | "json";
 
+/** write writes a definition for people: steps as they are on the canvas from left to right, what a step is before what it does. */
 export function write(definition: Definition, format: Format): string {
-  if (format === "json") return `${JSON.stringify(definition, null, 2)}\n`;
-  return stringify(definition, { lineWidth: 0, blockQuote: "literal" });
+  const readable = inReadingOrder(definition);
+  if (format === "json") return `${JSON.stringify(readable, null, 2)}\n`;
+  return stringify(readable, { lineWidth: 0, blockQuote: "literal" });
+}
+
+const first = ["id", "name", "type", "command", "interpreter", "image", "inputs", "outputs"];
+const last = ["position"];
+
+/** inReadingOrder sorts the steps of a definition and the fields of each. */
+export function inReadingOrder(definition: Definition): Definition {
+  if (!definition.nodes) return definition;
+  const at = ({ position }: GraphNode) => ({ x: position?.x ?? 0, y: position?.y ?? 0 });
+  const nodes = definition.nodes.toSorted((a, b) => at(a).x - at(b).x || at(a).y - at(b).y);
+  return { ...definition, nodes: nodes.map(inFieldOrder) };
+}
+
+function inFieldOrder(node: GraphNode): GraphNode {
+  const place = (field: string) =>
+    first.includes(field) ? first.indexOf(field) : first.length + (last.includes(field) ? 1 : 0);
+  const fields = Object.entries(node).toSorted(([a], [b]) => place(a) - place(b));
+  return Object.fromEntries(fields) as GraphNode;
 }
 
 /** read reads a definition, or a workflow that holds one, from text in either format. */
