@@ -118,5 +118,7 @@ test("members are offered the sizes that the server has, also for a schedule", a
   await page.getByRole("button", { name: "New schedule" }).click();
   expect(await sizesOf(page)).toEqual(onlySmall);
   await look(page, "schedule-sizes");
+  await page.getByRole("button", { name: "Create schedule" }).click();
+  await page.getByRole("listitem").getByText("Weekdays at 6:00").waitFor();
   calm(page);
 });

@@ -227,6 +227,16 @@ test("somebody who joins a team that cannot be shown yet stays on the page, and 
   await page.getByRole("button", { name: "Team: Kiwi lab" }).waitFor();
 });
 
+test("an invitation is sent again only where the server sends email", async () => {
+  const host = await harness.person("Hos Tess");
+  await inviteTo(host, "late@example.org");
+  const { page } = host;
+  await page.goto(`${harness.url}/team`);
+  await page.getByRole("button", { name: "Revoke the invitation for late@example.org" }).waitFor();
+  await page.getByRole("button", { name: "Send again to late@example.org" }).waitFor({ state: "detached" });
+  calm(page);
+});
+
 test("somebody who signs up by an invitation begins in its team", async () => {
   const { host } = await lab("Dingo");
   await inviteTo(host, "new.comer@example.org");

@@ -25,7 +25,7 @@ import {
   revokeInvitation,
   type TeamInvitation,
 } from "./members.ts";
-import { useMe, useWhyNot } from "./queries.ts";
+import { useMe, useMissing, useWhyNot } from "./queries.ts";
 import { Retention } from "./Retention.tsx";
 import { RolesTable } from "./RolesTable.tsx";
 import { ServiceAccounts } from "./ServiceAccounts.tsx";
@@ -255,6 +255,7 @@ function Members({ members }: { members: Member[] }) {
 function Invitations({ list }: { list: TeamInvitation[] }) {
   const api = useApi();
   const team = useMe().team.id;
+  const noMail = useMissing("mail");
   const resend = useTeamChange(
     (each: TeamInvitation) => resendInvitation(api, team, each.id),
     (each) => `Invitation resent to ${each.email}`,
@@ -294,9 +295,11 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           </Td>
           <Td>
             <div className="flex justify-end gap-1 max-md:flex-col">
-              <Button size="sm" aria-label={`Send again to ${each.email}`} onClick={() => resend.mutate(each)}>
-                {each.mailed ? "Send again" : "Send"}
-              </Button>
+              {!noMail && (
+                <Button size="sm" aria-label={`Send again to ${each.email}`} onClick={() => resend.mutate(each)}>
+                  {each.mailed ? "Send again" : "Send"}
+                </Button>
+              )}
               <Button
                 size="sm"
                 look="danger-quiet"

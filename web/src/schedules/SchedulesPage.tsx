@@ -25,7 +25,7 @@ import {
 } from "./queries.ts";
 import { ScheduleDialog } from "./ScheduleDialog.tsx";
 import { Triggers } from "./Triggers.tsx";
-import { onClock } from "./times.ts";
+import { onClock, presets } from "./times.ts";
 
 /** SchedulesPage is what starts runs of a workflow by itself. */
 export function SchedulesPage() {
@@ -150,7 +150,7 @@ function ScheduleCard({ schedule }: { schedule: Schedule }) {
       <div className="flex flex-wrap items-start justify-between gap-3">
         <div className="min-w-0">
           <p className="flex flex-wrap items-center gap-2">
-            <code className="font-medium">{schedule.cron}</code>
+            <span className="font-medium">{presets[schedule.cron] ?? <code>{schedule.cron}</code>}</span>
             <Pill tone={schedule.enabled ? "ok" : "neutral"}>{schedule.enabled ? "on" : "paused"}</Pill>
           </p>
           <p className="mt-1 text-sm text-muted">
