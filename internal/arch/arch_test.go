@@ -183,6 +183,7 @@ var alone = map[string]string{
 	"internal/httpapi/attempts":                      "for programs beside tasks, not for people",
 	"internal/engine/executor/shim/processes":        "knows /proc, and nothing of tasks",
 	"internal/engine/executor/environments/channels": "reads what strangers publish, and builds nothing",
+	"internal/engine/executor/environments/machine":  "knows the files of pip and conda, and nothing of indexes",
 }
 
 func TestAPackageWithOneImporterHasAReason(t *testing.T) {

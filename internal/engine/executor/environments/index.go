@@ -126,15 +126,53 @@ func (x *index) all(ctx context.Context) ([]*url.URL, error) {
 	return slices.Clone(x.bases), nil
 }
 
-// reach reports whether the indexes answer.
+// reach reports whether the indexes answer, and the hosts of their files.
 func (x *index) reach(ctx context.Context) error {
 	bases, err := x.all(ctx)
 	for _, base := range bases {
-		if _, _, pageErr := x.page(ctx, base, "pip"); pageErr != nil {
+		files, _, pageErr := x.page(ctx, base, "pip")
+		if len(files) > 0 {
+			pageErr = x.reachFile(ctx, bases, files[len(files)-1])
+		}
+		if pageErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", base.Redacted(), pageErr))
 		}
 	}
 	return errors.Join(err, x.reachMirror(ctx))
+}
+
+// reachFile asks for the first byte of a file: it may be on another host than the index.
+func (x *index) reachFile(ctx context.Context, bases []*url.URL, f file) error {
+	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	defer cancel()
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return err
+	}
+	identify(u, bases)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Range", "bytes=0-0")
+	answer, err := x.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("its files are at %s, which cannot be reached: %s", u.Host, safedial.Reason(err))
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("its files are at %s, which answered %s", u.Host, answer.Status)
+	}
+	return nil
+}
+
+// identify gives an address on the host of an index the credentials of that.
+func identify(u *url.URL, bases []*url.URL) {
+	for _, base := range bases {
+		if base.User != nil && base.Scheme == u.Scheme && base.Host == u.Host {
+			u.User = base.User
+		}
+	}
 }
 
 // visit is one build's, which may fetch so many bytes. note hears why something could not be
@@ -272,11 +310,7 @@ func (v *visit) serveFile(w http.ResponseWriter, r *http.Request) {
 		v.fail(w, err.Error())
 		return
 	}
-	for _, base := range bases {
-		if base.User != nil && base.Scheme == u.Scheme && base.Host == u.Host {
-			u.User = base.User
-		}
-	}
+	identify(u, bases)
 	v.forward(w, r, u)
 }
 

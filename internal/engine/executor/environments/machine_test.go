@@ -62,6 +62,13 @@ func TestNothingButTheIndexOfPipMayBePrivate(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// The doctor says where the files of such an index are.
+	links.AddLink("pip", address, wheel)
+	f := onMachine(t, map[string]string{"PIP_INDEX_URL": links.URL})
+	host := strings.TrimPrefix(strings.TrimSuffix(other.URL, "/simple/"), "http://")
+	if err := build.Check(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), "its files are at "+host) || !strings.Contains(err.Error(), "--fetch-allow-private") {
+		t.Errorf("the doctor says %v", err)
+	}
 	if asked := other.Asked(); len(asked) > 0 {
 		t.Errorf("another host is asked for %v", asked)
 	}
