@@ -135,6 +135,9 @@ func Open(c Config) (s *Store, err error) {
 	if err := s.findChannels(); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(s.index.why, s.whyChannels); err != nil && !c.Off {
+		c.Log.Warn("cannot use what pip or conda is told on this machine", slog.Any("error", err))
+	}
 	if err := s.channels.Keep(filepath.Join(c.Folder, "lists"), c.Log, c.Now); err != nil {
 		return nil, err
 	}

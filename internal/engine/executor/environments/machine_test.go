@@ -1,7 +1,9 @@
 package environments_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -213,7 +215,9 @@ func TestWhatPipCannotBeToldIsSaidToTheOperator(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "etc", "pip.conf"), []byte("[global]\nindex-url = https://user:secret@packages.example.org/simple\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var log bytes.Buffer
 	change := func(c *build.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Indexes, c.Machine = []string{build.AsMachine}, machine.Machine{Root: root, Env: func(string) string { return "" }}
 	}
 	f := open(t, change)
@@ -222,5 +226,8 @@ func TestWhatPipCannotBeToldIsSaidToTheOperator(t *testing.T) {
 	}
 	if err := build.Check(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), root+"/etc/pip.conf names an address with credentials") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the operator reads %v", err)
+	}
+	if !strings.Contains(log.String(), "pip.conf names an address with credentials") || strings.Contains(log.String(), "secret") {
+		t.Errorf("the log says %s", log.String())
 	}
 }
