@@ -83,7 +83,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <div className="flex items-center gap-2 border-b px-3.5">
         <Search className="size-4 text-muted" aria-hidden />
         <Command.Input
-          placeholder="Search workflows, steps, runs, files, papers and commands"
+          placeholder="Search workflows, runs, files and commands"
           value={typed}
           onValueChange={setTyped}
           className="h-12 flex-1 bg-transparent text-sm outline-none"

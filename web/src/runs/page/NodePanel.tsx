@@ -63,7 +63,7 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
           </p>
         </div>
       )}
-      <dl className="mt-3 grid grid-cols-3 gap-x-3 gap-y-1 text-sm">
+      <dl className="mt-3 grid grid-cols-[repeat(3,auto)] justify-start gap-x-5 gap-y-1 text-sm whitespace-nowrap">
         {facts.map(([term, value]) => (
           <div key={term}>
             <dt className="text-[13px] text-muted">{term}</dt>

@@ -7,11 +7,11 @@ import { Button, buttonClass } from "../../ui/Button.tsx";
 import { Copy } from "../../ui/Copy.tsx";
 import { Empty } from "../../ui/Empty.tsx";
 import { Checkbox } from "../../ui/Field.tsx";
-import { bytes, plural } from "../../ui/format.ts";
+import { bytes } from "../../ui/format.ts";
 import type { Run } from "../queries.ts";
 import { outputsQuery } from "../queries.ts";
 import { OutputsTable } from "./OutputsTable.tsx";
-import type { Output } from "./results.ts";
+import { countText, type Output } from "./results.ts";
 
 /** Outputs lists the files of a run, and offers to download all of them. */
 export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes">; node: string | null }) {
@@ -22,8 +22,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
   return (
     <>
       <div className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
-        {list.length > 0 &&
-          `${plural(list.length, "file")}, ${bytes(list.reduce((sum, output) => sum + sizeOf(output), 0))}`}
+        {list.length > 0 && `${countText(list)}, ${bytes(list.reduce((sum, output) => sum + sizeOf(output), 0))}`}
         {node === null && run.nodes.length > 1 && (
           <Checkbox
             label="Include intermediate files"

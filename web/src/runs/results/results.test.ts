@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Output, originOf, results } from "./results.ts";
+import { countText, type Output, originOf, results } from "./results.ts";
 
 const file = (name: string, size = 10): Output => ({
   key: name,
@@ -57,4 +57,12 @@ test("a file comes from an output of a step, or of one of its items", () => {
   expect(originOf({ ...file("a.bam"), index: 2 }, steps)).toBe("Align [2] · p");
   expect(originOf({ ...file("a.bam"), nodeId: "unnamed" }, steps)).toBe("unnamed · p");
   expect(originOf({ ...file("a.bam"), nodeId: "gone" }, steps)).toBe("gone · p");
+});
+
+test("folders are not counted as files", () => {
+  const directory = { files: 3, bytes: 30, archiveUrl: "z" };
+  const folder = { ...file("plots"), directory };
+  expect(countText([file("a.txt")])).toBe("1 file");
+  expect(countText([folder])).toBe("1 folder");
+  expect(countText([file("a.txt"), folder, file("b.txt")])).toBe("2 files and 1 folder");
 });

@@ -1,6 +1,7 @@
 // Which of a run's files are shown on its page at once, and where files come from.
 import type { Schemas } from "../../api/client.ts";
 import { kindOf } from "../../files/preview.ts";
+import { plural } from "../../ui/format.ts";
 
 export type Output = Schemas["Output"];
 export type Step = Pick<Schemas["RunNode"], "id" | "name">;
@@ -37,4 +38,12 @@ export function stepOf({ nodeId, index }: Pick<Output, "nodeId" | "index">, step
 /** originOf is the step that wrote a file and its output: "Align [2] · bam". */
 export function originOf(output: Output, steps: readonly Step[]): string {
   return `${stepOf(output, steps)} · ${output.port}`;
+}
+
+/** countText is "2 files and 1 folder". */
+export function countText(list: readonly Pick<Output, "directory">[]): string {
+  const folders = list.filter((output) => output.directory).length;
+  const files = list.length - folders;
+  const parts = [...(files > 0 ? [plural(files, "file")] : []), ...(folders > 0 ? [plural(folders, "folder")] : [])];
+  return parts.join(" and ");
 }
