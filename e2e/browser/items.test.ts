@@ -140,7 +140,7 @@ test("the errors of all failed items are read on request, some at a time", async
   await wrong.getByText("bad sample-24", { exact: true }).waitFor();
   expect(await items.count()).toBe(25);
   await look(page, "run-more-failed-items");
-  await wrong.getByRole("button", { name: "Show 15 more of 15" }).click();
+  await wrong.getByRole("button", { name: "Show the other 15" }).click();
   await wrong.getByText("bad sample-39", { exact: true }).waitFor();
   expect(await items.count()).toBe(40);
   await wrong.getByRole("button", { name: /^Show/ }).waitFor({ state: "detached" });
@@ -186,6 +186,11 @@ test("a viewer sees the items and the results, and is told who may retry", async
   const { page } = viewer;
   await viewer.api("POST", `/auth/teams/${owner.team}/activate`);
   await page.goto(`${harness.url}/runs/${runId}?tab=items`);
+  const wrong = page.getByRole("region", { name: "What went wrong" });
+  await wrong.getByRole("link", { name: "View step" }).waitFor();
+  // The list of failed items does not repeat what is above it.
+  await wrong.getByRole("button", { name: "Item 1: sample-1" }).waitFor();
+  expect(await wrong.getByText("exited with status 4").count()).toBe(1);
   await page.getByRole("button", { name: "sample-1", exact: true }).click();
   const retry = page.getByRole("dialog").getByRole("button", { name: "Retry from failure" });
   await retry.waitFor();

@@ -40,6 +40,7 @@ export function FailedItems({ store, node, onLog }: FailedItemsProps) {
     initialPageParam: "",
     getNextPageParam: (last) => last.next ?? undefined,
   });
+  const reason = useStore(store.state, (state) => state.run.errorMessage); // shown above the list
   const rows = items.data?.pages.flatMap((page) => page.rows) ?? [];
   const left = (node.shards?.failed ?? 0) - rows.length;
   return (
@@ -54,7 +55,7 @@ export function FailedItems({ store, node, onLog }: FailedItemsProps) {
                 <button type="button" className="font-medium underline" onClick={() => onLog(item.index)}>
                   Item {item.index}: {itemText(item)}
                 </button>
-                {message && ` ${named(message, node)}`}
+                {message && message !== reason && ` ${named(message, node)}`}
               </p>
               {lines.length > 0 && <LogLines lines={lines} />}
             </li>
@@ -64,7 +65,7 @@ export function FailedItems({ store, node, onLog }: FailedItemsProps) {
       {items.error && <Problem error={items.error} retry={() => void items.fetchNextPage()} />}
       {items.hasNextPage && left > 0 && (
         <Button size="sm" className="mt-2" busy={items.isFetchingNextPage} onClick={() => void items.fetchNextPage()}>
-          Show {count(Math.min(more, left))} more of {count(left)}
+          {left > more ? `Show ${more} more of ${count(left)}` : `Show the other ${count(left)}`}
         </Button>
       )}
     </>

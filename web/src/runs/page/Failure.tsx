@@ -1,8 +1,7 @@
-import { Link } from "@tanstack/react-router";
-import { CircleX, FileTerminal, PencilLine, TriangleAlert } from "lucide-react";
+import { CircleX, FileTerminal, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { useStore } from "zustand";
-import { Button, buttonClass } from "../../ui/Button.tsx";
+import { Button } from "../../ui/Button.tsx";
 import { Copy } from "../../ui/Copy.tsx";
 import { plain } from "../log/ansi.ts";
 import { LogLines } from "../log/LogLines.tsx";
@@ -13,6 +12,7 @@ import { causeOf, firstFailure, named, nextStep, tailOf } from "./failure.ts";
 import { failedText } from "./items.ts";
 import { failedProcesses } from "./processes.ts";
 import { firstLine } from "./reported.ts";
+import { StepLink } from "./StepLink.tsx";
 
 /** Failure says what went wrong, where, and what to do next. */
 export function Failure({
@@ -95,16 +95,7 @@ export function Failure({
         </a>
       </p>
       <div className="mt-3 flex flex-wrap gap-2">
-        {node && !isReported(run) && (
-          <Link
-            to="/workflows/$workflowId"
-            params={{ workflowId: run.workflowId }}
-            search={{ node: node.id, panel: "step", from: run.id }}
-            className={buttonClass("primary", "sm")}
-          >
-            <PencilLine className="size-4" aria-hidden /> Edit step
-          </Link>
-        )}
+        {node && !isReported(run) && <StepLink run={run} node={node.id} continues look="primary" />}
         {retry}
         <Button
           size="sm"

@@ -1,9 +1,8 @@
-import { Link } from "@tanstack/react-router";
-import { FileTerminal, ListChecks, PencilLine, Recycle, X } from "lucide-react";
+import { FileTerminal, ListChecks, Recycle, X } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { useStore } from "zustand";
 import { StatusPill } from "../../page/status.tsx";
-import { Button, buttonClass, IconButton } from "../../ui/Button.tsx";
+import { Button, IconButton } from "../../ui/Button.tsx";
 import { bytes, count, duration, plural } from "../../ui/format.ts";
 import { Progress } from "../../ui/Progress.tsx";
 import { isReported } from "../queries.ts";
@@ -11,6 +10,7 @@ import type { RunStore } from "../runStore.ts";
 import { Fetching } from "./Fetching.tsx";
 import { failedText } from "./items.ts";
 import { NodePlacement } from "./Placement.tsx";
+import { StepLink } from "./StepLink.tsx";
 
 const NodeSoftware = lazy(() => import("./NodeSoftware.tsx"));
 
@@ -108,16 +108,7 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
             View log
           </Button>
         )}
-        {own && (
-          <Link
-            to="/workflows/$workflowId"
-            params={{ workflowId: store.run.workflowId }}
-            search={{ node: id, panel: "step", ...(ended && { from: store.run.id }) }}
-            className={buttonClass("secondary", "sm")}
-          >
-            <PencilLine className="size-4" aria-hidden /> Edit step
-          </Link>
-        )}
+        {own && <StepLink run={store.run} node={id} continues={ended} />}
       </div>
     </section>
   );
