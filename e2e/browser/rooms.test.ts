@@ -113,6 +113,7 @@ test("files are uploaded with progress, one is refused, and they are deleted tog
   await page.getByRole("button", { name: "Preview counts.csv" }).click();
   await page.getByRole("cell", { name: "BRCA2" }).first().waitFor();
   await look(page, "file-preview");
+  await page.getByRole("dialog").getByRole("button", { name: "Copy key" }).waitFor(); // guests give files by their keys
   await page.getByRole("button", { name: "Close" }).click();
   await page.getByLabel("Select counts.csv").check();
   await page.getByLabel("Select reads.bin").check();

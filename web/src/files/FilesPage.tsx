@@ -337,9 +337,12 @@ function PreviewDialog({ fileKey, onClose }: { fileKey: string; onClose: () => v
       description={file && `${bytes(sizeOf(file))} · ${file.directory ? "folder" : file.contentType}`}
       footer={
         file && (
-          <a {...downloadOf(file)} className={buttonClass("primary")}>
-            <Download className="size-4" aria-hidden /> Download
-          </a>
+          <>
+            <Copy text={file.key} words="Copy key" />
+            <a {...downloadOf(file)} className={buttonClass("primary")}>
+              <Download className="size-4" aria-hidden /> Download
+            </a>
+          </>
         )
       }
     >

@@ -44,7 +44,7 @@ export function RunForm({ definition, texts, files, errors, onText, onFiles, gue
                 {guest ? (
                   <Input
                     aria-label={`File key for ${name}`}
-                    placeholder="The key of a file from an earlier run"
+                    placeholder="The key of a file. Ask the team for it."
                     value={(files[name] ?? []).join(" ")}
                     onChange={(event) => onFiles(name, () => event.target.value.split(/\s+/).filter(Boolean))}
                   />
