@@ -14,7 +14,10 @@ type Alone struct{ task *task }
 func NewAlone(l Launch, sampled func(Usage)) *Alone {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	return &Alone{newTask(l, &shim{commands: commands{running: map[int]*command{}}, watched: map[string]*task{}, alone: sampled})}
+	s := &shim{commands: commands{running: map[int]*command{}}, watched: map[string]*task{}, alone: sampled}
+	t := newTask(l, s)
+	s.running = map[string]*task{l.ID: t}
+	return &Alone{t}
 }
 
 // Run returns when nothing of the attempt is left.
@@ -31,6 +34,29 @@ func (a *Alone) Preempt() {
 	a.task.shim.mu.Lock()
 	defer a.task.shim.mu.Unlock()
 	a.task.shim.shutdown = true
+}
+
+// Freeze halts the command until Thaw. One that has not begun is halted when it has.
+func (a *Alone) Freeze() {
+	a.task.shim.mu.Lock()
+	defer a.task.shim.mu.Unlock()
+	a.task.shim.freeze()
+}
+
+// Thaw lets the command go on.
+func (a *Alone) Thaw() { a.task.shim.freezing.Store(nil) }
+
+// Evict ends the command for the space that it takes up, and removes its files.
+func (a *Alone) Evict() {
+	a.task.evicted.Store(true)
+	a.task.stop(0)
+}
+
+// AwaitEmpty returns when no process is left in the control group of the attempt, which
+// can serve another one then.
+func (a *Alone) AwaitEmpty() {
+	for !a.task.launch.clear() {
+	}
 }
 
 // Renewed says how often the server has said that it wants the attempt.

@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -154,7 +153,7 @@ func (c *command) files(l Launch, log *log) (files []uintptr, err error) {
 		return files, err
 	}
 	for _, text := range [][]byte{options, l.Sandbox.Filter, l.Sandbox.Encode()} {
-		fd, err := memory(text)
+		fd, err := rawfile.Memory(text)
 		if err != nil {
 			return files, err
 		}
@@ -186,23 +185,6 @@ func (s Sandbox) options() ([]byte, error) {
 		text = append(append(text, option...), 0)
 	}
 	return text, nil
-}
-
-// memory is a file without a name, to be read from its beginning. A pipe would
-// have to be emptied by somebody.
-func memory(text []byte) (int, error) {
-	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
-	if err != nil {
-		return -1, os.NewSyscallError("memfd_create", err)
-	}
-	if _, err = rawfile.WriteAll(fd, text); err == nil {
-		_, err = unix.Seek(fd, 0, io.SeekStart)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, os.NewSyscallError("write", err)
-	}
-	return fd, nil
 }
 
 // outcome is the status as a shell counts it. What stands around a command

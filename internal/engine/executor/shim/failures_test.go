@@ -166,7 +166,7 @@ func TestASandboxThatFailsIsQuoted(t *testing.T) {
 		t.Errorf("%+v", task.exit)
 	}
 	var err error
-	if c.order, err = memory([]byte{firstprocess.NoProgram, 'n', 'o', 'n', 'e'}); err != nil {
+	if c.order, err = rawfile.Memory([]byte{firstprocess.NoProgram, 'n', 'o', 'n', 'e'}); err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(c.order)

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/remove"
+	"github.com/millrace/millrace/internal/engine/executor/shim/tasklog"
 )
 
 // A server whose disk is nearly full freezes all commands, so that none writes
@@ -155,21 +156,51 @@ func (t *task) thaw(c *command) {
 	t.meter.still.thaw(time.Now())
 }
 
-// size is what the command takes up. One that hides files is held to account for
-// all that the file system has lost since it began.
+// size is what the attempt takes up.
 func (t *task) size(pid int) Size {
 	d := t.meter.disk
 	if d == nil {
 		d = newDisk(t.folder, math.MaxInt64, t.launch.wrappers())
 	}
+	return d.size(t.launch.ID, t.folder, pid)
+}
+
+// Before is what is known of an attempt before its command begins: how many levels of
+// processes are above that, and what its file system had left.
+type Before struct {
+	Wrappers int   `json:"wrappers"`
+	Bytes    int64 `json:"bytes"`
+	Files    int64 `json:"files"`
+}
+
+// Before is what is known of the attempt of a launch that is complete.
+func (l Launch) Before() *Before {
+	first := newDisk(Folder(l.Folder), math.MaxInt64, 0).first
+	return &Before{Wrappers: l.wrappers(), Bytes: first.bytes, Files: first.files}
+}
+
+// Command are the processes of the command of an attempt that a process of its own
+// carries out.
+func (b Before) Command(pid int) []int { return processes.Below(pid, 1+b.Wrappers) }
+
+// Size is what an attempt takes up whose command is below a process. One that hides files
+// is held to account for all that the file system has lost since it began.
+func (b Before) Size(id string, f Folder, pid int) Size {
+	d := newDisk(f, math.MaxInt64, 1+b.Wrappers)
+	d.first = space{bytes: b.Bytes, files: b.Files}
+	return d.size(id, f, pid)
+}
+
+// size is what the command takes up, with what it was given and its log.
+func (d *disk) size(id string, f Folder, pid int) Size {
 	d.left = d.free()
 	_, hidden := d.count(pid)
-	s := Size{ID: t.launch.ID, Bytes: d.used.bytes + t.log.out.Kept(), Files: d.used.files}
+	s := Size{ID: id, Bytes: d.used.bytes, Files: d.used.files}
 	if hidden {
 		s.Bytes, s.Files = max(s.Bytes, d.lost()), max(s.Files, d.first.files-d.left.files)
 	}
-	given := copiedInputs(t.folder) // which its limit does not count
-	s.Bytes, s.Files = s.Bytes+given.bytes, s.Files+given.files
+	given := copiedInputs(f) // which its limit does not count
+	s.Bytes, s.Files = s.Bytes+given.bytes+tasklog.Used(string(f)), s.Files+given.files
 	return s
 }
 

@@ -135,10 +135,7 @@ func line(file, key string) int64 {
 const clockTicks = 100
 
 func processUsage(pid int) (cpu time.Duration, memory int64) {
-	text, _ := rawfile.Read(processes.Living(pid) + "/stat")
-	// The name, in parentheses, may hold anything.
-	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
-	f := strings.Fields(rest)
+	f := processes.Stat(processes.Living(pid))
 	if len(f) < 22 {
 		return 0, 0
 	}

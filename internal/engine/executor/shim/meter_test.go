@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // file is a file of a group, as the kernel shows it.
@@ -168,7 +170,7 @@ func TestWhatAProcessUsesWithoutItsFirstThread(t *testing.T) {
 func TestFilesInMemoryCount(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
-	fd, err := memory(make([]byte, size))
+	fd, err := rawfile.Memory(make([]byte, size))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,25 +41,26 @@ func (l Launch) kill(pid int) {
 	processes.SignalTree(pid, unix.SIGKILL, spared)
 }
 
-// clear ends what a command has left in its group that has ended itself, and
-// waits until it has gone. What a sandbox held has gone with it; a reaper may
-// have been killed by its own command.
-func (l Launch) clear() {
+// clear ends what a command has left in its group that has ended itself, waits until
+// it has gone, and reports whether it has. A reaper may have been killed by its own
+// command, and what a sandbox held takes a moment to go where bubblewrap was killed.
+func (l Launch) clear() (empty bool) {
 	for tries := 0; tries < 500; tries++ {
 		left := l.group()
 		if len(left) == 0 {
-			return
+			return true
 		}
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		_, _ = unix.Poll(nil, min(tries, 10))
 	}
+	return false
 }
 
-// group lists the processes in the group of a command without a sandbox.
+// group lists the processes in the group of a command.
 func (l Launch) group() (pids []int) {
-	if l.Sandbox != nil || !l.Cgroup.Exists() {
+	if !l.Cgroup.Exists() {
 		return nil
 	}
 	folder := l.Cgroup.Folder

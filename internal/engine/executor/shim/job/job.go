@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
@@ -25,6 +27,10 @@ type Job struct {
 	// HostVariable is the variable of the machine that has the cluster's name for
 	// it, which is not always its own.
 	HostVariable string `json:"hostVariable,omitempty"`
+	// Local says that it is a job of the server's own machine, which starts it with the
+	// files of Inherited. Of the launch there is no more here than the server and the job
+	// need before that and without it.
+	Local bool `json:"local,omitempty"`
 	// Sealed are the attempt's secrets, which only servers can open. If there are
 	// any, the job asks for them.
 	Sealed []byte `json:"sealed,omitempty"`
@@ -52,6 +58,9 @@ type State struct {
 	Usage *shim.Usage `json:"usage,omitempty"`
 	Key   []byte      `json:"key,omitempty"` // to seal its secrets with
 	Exit  *shim.Exit  `json:"exit,omitempty"`
+
+	// Before is what the server of the same machine needs to measure the command.
+	Before *shim.Before `json:"before,omitempty"`
 }
 
 // Secrets are the variables of a command that nobody else may see, and the
@@ -96,37 +105,27 @@ func (f Folder) State() (s State, err error) { return s, read(f.path(stateFile),
 // WriteState is for the job alone, once it has its claim.
 func (f Folder) WriteState(s State) error { return write(f.path(stateFile), s, s.Exit != nil) }
 
-// Claim makes the attempt the caller's: a cluster may start the same job twice,
-// and fs.ErrExist is the second one's answer. An exclusive create is atomic on
-// every shared file system; locks are not.
-func (f Folder) Claim(fence string) error {
-	file, err := os.OpenFile(f.path(claimFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// reserved is enough for how most attempts end: some hundred outputs.
+const reserved = 64 << 10
+
+// Reserve takes the space for what a job says last, so that a full disk does not keep it
+// from saying how its command ended.
+func (f Folder) Reserve() (*os.File, error) {
+	file, err := os.CreateTemp(string(f), "."+stateFile+".*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = file.WriteString(fence + "\n")
-	return errors.Join(err, file.Sync(), file.Close())
+	err = unix.Fallocate(int(file.Fd()), 0, 0, reserved)
+	if err == nil || errors.Is(err, unix.EOPNOTSUPP) {
+		return file, nil
+	}
+	err = &os.PathError{Op: "fallocate", Path: file.Name(), Err: err}
+	return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-// withdrawn is what the server's claim says.
-const withdrawn = "withdrawn by the server"
-
-// Withdraw has the server claim the attempt, so that no job begins with it any
-// more. It reports whether one has not begun before; a second call says the same.
-func (f Folder) Withdraw() (bool, error) {
-	err := f.Claim(withdrawn)
-	if !errors.Is(err, fs.ErrExist) {
-		return err == nil, err
-	}
-	text, err := rawfile.ReadRegular(f.path(claimFile))
-	return string(text) == withdrawn+"\n", err
-}
-
-// Begun reports whether some job has begun with the attempt. A claim of the server's is
-// none.
-func (f Folder) Begun() bool {
-	text, err := rawfile.ReadRegular(f.path(claimFile))
-	return !errors.Is(err, fs.ErrNotExist) && string(text) != withdrawn+"\n"
+// WriteLast is WriteState into what was reserved.
+func (f Folder) WriteLast(s State, file *os.File) error {
+	return replace(f.path(stateFile), file, s, true)
 }
 
 func read(path string, into any) error {
@@ -138,16 +137,23 @@ func read(path string, into any) error {
 }
 
 // write replaces a file as a whole. What must outlast a loss of power is synced.
-func write(path string, what any, durable bool) (err error) {
-	text, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
+func write(path string, what any, durable bool) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	return replace(path, file, what, durable)
+}
+
+// replace puts something into a file, and that in the place of the one at path.
+func replace(path string, file *os.File, what any, durable bool) error {
+	text, err := json.Marshal(what)
+	if err == nil {
+		_, err = file.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = file.Truncate(int64(len(text))) // more may be reserved
+	}
 	if err == nil && durable {
 		err = file.Sync()
 	}

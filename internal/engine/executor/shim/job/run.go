@@ -61,16 +61,24 @@ func Main(args []string) int {
 	if err != nil {
 		return shim.BadArguments
 	}
-	switch err := folder.Claim(j.Launch.Fence); {
+	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), orders: make(chan os.Signal, 8), done: make(chan struct{})}
+	signal.Notify(r.signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	claim := folder.Claim
+	if j.Local {
+		signal.Notify(r.orders, Freeze, Thaw, Evict) // before the server sees the claim
+		claim = folder.Hold
+	}
+	switch err := claim(j.Launch.Fence); {
 	case errors.Is(err, fs.ErrExist):
 		return shim.AlreadyRunning
 	case err != nil:
 		return shim.Failed
 	}
-	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), done: make(chan struct{})}
-	signal.Notify(r.signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	exit := r.carryOut(program(args))
 	r.deliver(exit)
+	if j.Local {
+		r.attempt.AwaitEmpty() // the slot goes with this process
+	}
 	return exit.Code
 }
 
@@ -87,24 +95,27 @@ func program(args []string) shim.Program {
 type runner struct {
 	folder  Folder
 	job     Job
+	attempt *shim.Alone
+	last    *os.File // reserved for how the command ended; nil: nothing is
 	signals chan os.Signal
-	done    chan struct{} // closed when the command has ended
-	logged  func()        // brings the log to where others can read it
-	ended   bool          // by the cluster, as it said itself
-	control Control       // what the server wants
+	orders  chan os.Signal // of the server of this machine
+	done    chan struct{}  // closed when the command has ended
+	logged  func()         // brings the log to where others can read it
+	ended   bool           // by the cluster, as it said itself
+	control Control        // what the server wants
 	state   State
 	beat    time.Time
 }
 
 func (r *runner) carryOut(p shim.Program) shim.Exit {
-	host := os.Getenv(r.job.HostVariable)
-	if host == "" {
-		host, _ = os.Hostname()
-	}
-	r.state = State{Fence: r.job.Launch.Fence, Host: host}
+	r.state = State{Fence: r.job.Launch.Fence, Host: r.host()}
 	l := &r.job.Launch
-	why := r.prepare(l, p)
+	var why error
+	if r.last, why = r.folder.Reserve(); why == nil {
+		why = r.prepare(l, p)
+	}
 	a := shim.NewAlone(*l, r.sampled)
+	r.attempt = a
 	switch {
 	case errors.Is(why, errStopped):
 		a.Stop(0)
@@ -125,6 +136,18 @@ func (r *runner) carryOut(p shim.Program) shim.Exit {
 	listening.Wait()
 	r.attribute(&exit)
 	return exit
+}
+
+// host is what the cluster calls this machine.
+func (r *runner) host() string {
+	if r.job.Local {
+		return ""
+	}
+	if host := os.Getenv(r.job.HostVariable); host != "" {
+		return host
+	}
+	host, _ := os.Hostname()
+	return host
 }
 
 // attribute finds out who ended a command that failed. A cluster sends its TERM
@@ -167,15 +190,26 @@ func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 			l.Env = append(l.Env, name+"="+value)
 		}
 	}
-	if err := r.askSecrets(l); err != nil {
+	complete := r.askSecrets
+	if r.job.Local {
+		complete = inheritLaunch
+	}
+	if err := complete(l); err != nil {
 		return err
 	}
-	var err error
-	if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
-		return err
+	if l.Sandbox == nil {
+		var err error
+		if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
+			return err
+		}
+		p.Reap(l)
 	}
-	p.Reap(l)
-	return r.say(func(s *State) { s.Key = nil })
+	return r.say(func(s *State) {
+		s.Key = nil
+		if r.job.Local {
+			s.Before = l.Before()
+		}
+	})
 }
 
 // awaitServer returns when a server is certain to want the job. The server has written
@@ -224,10 +258,13 @@ func (r *runner) follow(patience time.Duration, enough func(Control) bool) (Cont
 		}
 		select {
 		case s := <-r.signals:
-			if s == unix.SIGUSR1 {
+			switch {
+			case r.isLook(s):
+			case s == unix.SIGUSR1:
 				return c, errStopped
+			default:
+				return c, errors.New("the machine ended the job before it began")
 			}
-			return c, errors.New("the machine ended the job before it began")
 		case <-time.After(askEvery):
 		}
 	}
@@ -255,6 +292,9 @@ func (r *runner) askSecrets(l *shim.Launch) error {
 	return err
 }
 
+// isLook reports whether a signal says no more than that the server wants something.
+func (r *runner) isLook(s os.Signal) bool { return s == Look && r.job.Local }
+
 // listen heeds the server and the cluster while the command runs.
 func (r *runner) listen(a *shim.Alone) {
 	every := listenEvery
@@ -268,17 +308,21 @@ func (r *runner) listen(a *shim.Alone) {
 		select {
 		case <-r.done:
 			return
+		case order := <-r.orders:
+			obey(a, order)
+			continue
 		case told = <-r.signals:
-			r.ended = true
+			r.ended = r.ended || !r.isLook(told)
 		case <-look.C:
 		}
 		c, err := r.readControl()
 		switch {
 		case err == nil && c.Stop:
 			a.Stop(c.Grace)
+		case told == nil || r.isLook(told):
 		case told == unix.SIGUSR1:
 			a.Stop(r.job.Launch.Grace)
-		case told != nil:
+		default:
 			a.Preempt()
 		}
 		if err == nil {
@@ -302,6 +346,10 @@ func (r *runner) sampled(u shim.Usage) {
 func (r *runner) say(change func(*State)) error {
 	r.state.Beats++
 	change(&r.state)
+	if last := r.last; last != nil && r.state.Exit != nil {
+		r.last = nil
+		return r.folder.WriteLast(r.state, last)
+	}
 	return r.folder.WriteState(r.state)
 }
 

@@ -3,6 +3,7 @@
 package processes
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -60,13 +61,30 @@ func stopped(state byte) bool { return strings.IndexByte("TtZX", state) >= 0 }
 
 // state is the state of a process or thread by its folder; 0 if that cannot be read.
 func state(folder string) byte {
-	text, err := rawfile.Read(folder + "/stat")
-	// The name, in parentheses, may hold anything.
-	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
-	if err != nil || rest == "" {
+	f := Stat(folder)
+	if len(f) == 0 {
 		return 0
 	}
-	return rest[0]
+	return f[0][0]
+}
+
+// Stat is what the kernel tells of a process or thread by its folder, from the state on;
+// nothing if it tells nothing.
+func Stat(folder string) []string {
+	text, _ := rawfile.Read(folder + "/stat")
+	// The name, in parentheses, may hold anything.
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+// Started is when a process started, as the kernel counts it since it started itself; 0
+// if there is no such process. Together with its id that is one process and no other.
+func Started(pid int) uint64 {
+	f := Stat(Folder(pid))
+	if len(f) < 20 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(f[19], 10, 64)
+	return n
 }
 
 // inVfork reports whether a thread that the kernel does not interrupt waits in vfork

@@ -3,6 +3,7 @@
 package rawfile
 
 import (
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -93,6 +94,23 @@ func WriteAll(fd int, text []byte) (written int, err error) {
 		written += n
 	}
 	return written, nil
+}
+
+// Memory returns the descriptor of a file without a name, to be read from its beginning.
+// A pipe would have to be emptied by somebody.
+func Memory(text []byte) (int, error) {
+	fd, err := unix.MemfdCreate("millrace", unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, os.NewSyscallError("memfd_create", err)
+	}
+	if _, err = WriteAll(fd, text); err == nil {
+		_, err = unix.Seek(fd, 0, io.SeekStart)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("write", err)
+	}
+	return fd, nil
 }
 
 // KeepDescriptors hands none of this process's descriptors on to what it

@@ -9,7 +9,9 @@
 package tasklog
 
 import (
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,8 +66,18 @@ func NewWriter(folder string, most int64) *Writer {
 // Size is how much was written, with what is not kept any more.
 func (w *Writer) Size() int64 { return w.size }
 
-// Kept is the most that the text takes up on disk.
-func (w *Writer) Kept() int64 { return min(w.size, w.head+2*w.part) }
+// Used is what the log in a folder takes up on disk.
+func Used(folder string) (bytes int64) {
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		var s unix.Stat_t
+		ours := e.Name() == headFile || strings.HasPrefix(e.Name(), headFile+".")
+		if ours && unix.Lstat(folder+"/"+e.Name(), &s) == nil {
+			bytes += s.Blocks * 512
+		}
+	}
+	return bytes
+}
 
 // HeadFull reports whether the beginning is full: what comes is kept only if it
 // is among the last.

@@ -1,0 +1,76 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+)
+
+// The signals by which the server tells a job of its own machine what it wants. A look
+// is at Control, which the server has written before.
+const (
+	Look   = unix.SIGUSR1
+	Freeze = unix.Signal(35) // the first that no C library takes for itself
+	Thaw   = unix.Signal(36)
+	Evict  = unix.Signal(37)
+)
+
+// The descriptors that a job of the server's own machine inherits, and its command does
+// not: a file that is locked for as long as the job uses its slot of user and group, and
+// what is to be done.
+const (
+	slotFD = 3 + iota
+	launchFD
+)
+
+// Inherited are the files that a local job is started with, beside the first three; the
+// caller closes them once it has. The lock of the slot is held until both have closed it.
+// The launch takes the place of that in the job's file, and may hold secrets: it is in
+// memory alone.
+func Inherited(slot *os.File, l shim.Launch) ([]*os.File, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := rawfile.Memory(text)
+	if err != nil {
+		return nil, err
+	}
+	return []*os.File{slot, os.NewFile(uintptr(fd), "launch")}, nil
+}
+
+// inheritLaunch reads the launch that the server has handed over.
+func inheritLaunch(l *shim.Launch) error {
+	var handed shim.Launch
+	text, err := rawfile.ReadDescriptor(launchFD)
+	if err == nil {
+		err = json.Unmarshal(text, &handed)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the launch: %w", err)
+	}
+	unix.Close(launchFD)
+	if handed.Fence != l.Fence {
+		return errors.New("the launch is of another attempt")
+	}
+	*l = handed
+	return nil
+}
+
+// obey does what the server tells by a signal alone.
+func obey(a *shim.Alone, told os.Signal) {
+	switch told {
+	case Freeze:
+		a.Freeze()
+	case Thaw:
+		a.Thaw()
+	case Evict:
+		a.Evict()
+	}
+}
