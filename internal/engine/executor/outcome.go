@@ -63,7 +63,7 @@ func ReasonOf(e *Exit) Reason {
 // outputs.
 func knownToDriver(r Reason) bool {
 	switch r {
-	case OutOfMemory, OutOfDisk, TimedOut, Cancelled, Preempted, StartFailed, ImageUnavailable:
+	case OutOfMemory, OutOfDisk, TimedOut, Cancelled, Preempted, NoSpace, StartFailed, ImageUnavailable:
 		return true
 	}
 	return false

@@ -46,8 +46,13 @@ type Job struct {
 	Fence  string
 	Ticket string // with which the shim introduces itself, once
 
+	// Permit is that of whoever has submitted the attempt to this server, for a cluster
+	// that starts jobs later than it takes them; nil: it was another server.
+	Permit executor.Permit `json:"-"`
+
 	Key         executor.Key
 	Image       string // empty: the cluster's own
+	Interpreter string `json:",omitempty"`
 	VCPU        float64
 	MemoryBytes int64
 	DiskBytes   int64
@@ -72,6 +77,7 @@ type JobStatus struct {
 	Suspended bool            // it stands still, and goes on later
 	Ended     bool            // nothing of it is left
 	Silent    bool            // it has ended in a way that its shim cannot report
+	Never     bool            // it has not begun, and never will: nobody is permitted to start it any more
 	Again     bool            // it has ended, and another one of its name can be started
 	Leaving   bool            // it is being ended, or there is nothing to be ended
 	Evicted   bool            // the cluster has ended, or is ending, what runs for it

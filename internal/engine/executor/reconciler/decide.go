@@ -89,6 +89,8 @@ func (d *Driver) vanished(a *attempt) verdict {
 	switch {
 	case a.Stopping:
 		return ended(d.stopped(a))
+	case !began && a.seen.Never:
+		return ended(d.gone(a, executor.NeverStarted, a.seen.Detail))
 	case again && a.tries < maxStarts:
 		a.missing, a.asked = time.Time{}, time.Time{}
 		return verdict{start: true}
@@ -131,8 +133,12 @@ func (d *Driver) recorded(a *attempt, asked bool) *Outcome {
 	if !explain(a, asked, &e) {
 		return nil
 	}
-	e = e.Observed(d.times(a))
-	e.Suspended = a.suspended
+	if d.config.SameMachine {
+		e = e.Shifted(-d.clockOffset())
+	} else {
+		e = e.Observed(d.times(a))
+		e.Suspended = a.suspended
+	}
 	phase, reason := executor.Outcome(a.Job.Fence, &e, executor.DriverStatus{})
 	if phase == executor.Gone {
 		return d.goneWithRecord(a, "the record of how it ended is of another attempt")
@@ -140,17 +146,25 @@ func (d *Driver) recorded(a *attempt, asked bool) *Outcome {
 	detail := e.StartFailed
 	switch {
 	case e.NoProgram:
-		detail = cmp.Or(d.config.Words.NoProgram, detail)
+		if d.config.Words.NoProgram != nil {
+			detail = d.config.Words.NoProgram(a.Job)
+		}
 	case reason == executor.TimedOut && a.Job.Timeout == 0:
 		detail = cmp.Or(d.config.Words.SiteLimit, detail)
 	}
 	return &Outcome{Phase: phase, Reason: reason, Detail: detail, Node: a.node(), Exit: &e, Recorded: true, At: a.EndedAt}
 }
 
+// clockOffset is how far the clock of this machine is ahead of the installation's, to
+// the second: what is read twice has the same times.
+func (d *Driver) clockOffset() time.Duration {
+	return time.Since(d.config.Now()).Round(time.Second)
+}
+
 // confirmed waits for a cluster without accounts to say that it has ended a job whose
 // shim says so: a command can send its shim the same signal.
 func (d *Driver) confirmed(a *attempt, asked bool, e *executor.Exit) bool {
-	if !e.Preempted || asked && (a.seen.Evicted || a.seen.Leaving || !a.known) {
+	if !e.Preempted || d.config.SameMachine || asked && (a.seen.Evicted || a.seen.Leaving || !a.known) {
 		return true
 	}
 	if !asked || d.config.Now().Sub(a.EndedAt) < d.config.Lag {
@@ -254,6 +268,8 @@ func (d *Driver) withoutRecord(a *attempt, r executor.Reason, detail string) *Ou
 		e.Stopped = true
 	case executor.Preempted:
 		e.Preempted = true
+	case executor.NoSpace:
+		e.NoSpace, e.StartFailed, e.Code = true, detail, 127
 	default:
 		e.StartFailed, e.Code = detail, 127
 	}

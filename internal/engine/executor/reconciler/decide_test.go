@@ -27,6 +27,7 @@ type situation struct {
 	unseen                 bool          // no server saw it before it ended
 	signalled              time.Duration // since when it was told to stop
 	before                 time.Duration // its grace then
+	sameMachine            bool          // tasks run on the server's own
 }
 
 const (
@@ -46,13 +47,13 @@ func judged(t *testing.T, s situation) verdict {
 		}
 		return now.Add(-d)
 	}
-	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp, Idempotent: !s.accounts, Words: Words{Cluster: "Slurm", NoProgram: "set `interpreter`", SiteLimit: "set `timeoutSeconds`"}}}
+	d := &Driver{config: Config{Now: func() time.Time { return now }, Lag: lag, ImageWait: imageWait, GiveUpAfter: giveUp, Idempotent: !s.accounts, SameMachine: s.sameMachine, Words: Words{Cluster: "Slurm", NoProgram: func(j Job) string { return "set `interpreter`: there is no " + j.Interpreter }, SiteLimit: "set `timeoutSeconds`"}}}
 	if s.accounts {
 		d.accounts = accounting{}
 	}
 	a := &attempt{
 		Attempt: Attempt{
-			Job: Job{Fence: "f", Timeout: s.limit}, SubmittedAt: ago(max(s.submitted, 1)), BlockedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard),
+			Job: Job{Fence: "f", Timeout: s.limit, Interpreter: "awk"}, SubmittedAt: ago(max(s.submitted, 1)), BlockedAt: ago(max(s.submitted, 1)), BeganAt: ago(s.began), RunningAt: ago(s.began), HeardAt: ago(s.heard),
 			EndedAt: ago(s.said), Stopping: s.stopping > 0, Grace: grace,
 		},
 		asOf: now, signalled: ago(s.signalled), signalledGrace: max(s.before, grace), seen: s.seen, known: !s.unknown, tries: s.tries, starting: s.starting, missing: ago(s.missing), failing: ago(s.failing), stopped: ago(s.stopping),
@@ -110,6 +111,9 @@ func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 		"its pod has ended without a word":       {in: situation{seen: over(executor.Lost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, end: true},
 		"its pod ended before it began":          {in: situation{seen: over(executor.Lost), missing: lag, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "before the task began: why", end: true},
 		"no server answered its shim":            {in: situation{seen: over(executor.NeverStarted), missing: lag, tries: 1}, phase: executor.Gone, reason: executor.Lost, end: true},
+		"nobody may start it any more":           {in: situation{seen: JobStatus{Ended: true, Silent: true, Never: true, Detail: "why"}, tries: 1}, phase: executor.Gone, reason: executor.NeverStarted, words: "why", end: true},
+		"there was no space to start it":         {in: situation{seen: JobStatus{Ended: true, Silent: true, Reason: executor.NoSpace, Detail: "why"}, tries: 1}, phase: executor.Ended, reason: executor.NoSpace, words: "why", end: true},
+		"preempted on the server's own machine":  {in: situation{began: hour, said: 1, sameMachine: true, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Preempted},
 		"its memory was not enough":              {in: situation{seen: over(executor.OutOfMemory), began: hour, missing: 1, tries: 1}, phase: executor.Ended, reason: executor.OutOfMemory, end: true},
 		"its machine is gone":                    {in: situation{seen: over(executor.NodeLost), began: hour, missing: lag, tries: 1}, phase: executor.Gone, reason: executor.NodeLost, end: true},
 		"evicted":                                {in: situation{seen: over(executor.Preempted), began: hour, missing: lag, tries: 1}, phase: executor.Ended, reason: executor.Preempted, end: true},
@@ -122,7 +126,7 @@ func TestWhatFollowsFromWhatIsKnown(t *testing.T) {
 		"its shim has said the end":              {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f"}, unknown: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedZero},
 		"and failed":                             {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 3}, unasked: true, tries: 1}, phase: executor.Ended, reason: executor.ExitedNonZero},
 		"another's end":                          {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "g"}, tries: 1}, phase: executor.Gone, reason: executor.Lost},
-		"no such program":                        {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 127, StartFailed: "exec", NoProgram: true}, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "set `interpreter`"},
+		"no such program":                        {in: situation{began: hour, said: 1, exit: &executor.Exit{Fence: "f", Code: 127, StartFailed: "exec", NoProgram: true}, tries: 1}, phase: executor.Ended, reason: executor.StartFailed, words: "set `interpreter`: there is no awk"},
 		// A command can send its shim the signal of the cluster: that counts where the cluster says so.
 		"preempted, says the shim alone": {in: situation{began: hour, said: lag - 1, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}},
 		"preempted by its own command":   {in: situation{began: hour, said: lag, exit: &executor.Exit{Fence: "f", Code: 143, Signal: 15, Preempted: true}, tries: 1}, phase: executor.Ended, reason: executor.Signaled},
@@ -156,6 +160,28 @@ func TestTheTimesOfAnAttemptAreTheServers(t *testing.T) {
 		if took := o.Exit.End.Sub(o.Exit.Start); took != want {
 			t.Errorf("begun %s ago: %s", began, took)
 		}
+	}
+}
+
+// What runs on the server's own machine says when it ran, by the clock of that machine.
+func TestTheTimesOfAnAttemptAreItsOwnOnTheSameMachine(t *testing.T) {
+	t.Parallel()
+	const ahead = time.Hour
+	d := &Driver{config: Config{Now: func() time.Time { return time.Now().Add(-ahead) }, SameMachine: true}}
+	start := time.Now().Add(-time.Minute)
+	still := []executor.Span{{From: start, To: start.Add(time.Second)}}
+	text, err := json.Marshal(executor.Exit{Fence: "f", Start: start, End: start.Add(30 * time.Second), Suspended: still})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &attempt{Attempt: Attempt{Job: Job{Fence: "f"}, RunningAt: time.Unix(1, 0), EndedAt: time.Unix(2, 0)}, exit: text}
+	v := d.verdict(a, true)
+	if v.outcome == nil || v.outcome.Exit == nil {
+		t.Fatalf("%+v", v)
+	}
+	e := v.outcome.Exit
+	if !e.Start.Equal(start.Add(-ahead)) || e.End.Sub(e.Start) != 30*time.Second || !e.OwnEnd.IsZero() || len(e.Suspended) != 1 {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	// Idempotent says that a job of the same name is the same one, so that several
 	// servers may start it.
 	Idempotent bool
+	// SameMachine says that attempts run on the server's own machine. Its clock is theirs,
+	// so what a shim says of times is believed, and Submit starts a job before it returns.
+	SameMachine bool
 	// Lag is how long the cluster may be wrong about a job, or silent, and a report on
 	// its way.
 	Lag time.Duration
@@ -49,9 +52,9 @@ type Config struct {
 
 // Words are what people are told.
 type Words struct {
-	Cluster   string // what the cluster is called
-	NoProgram string // of a command whose program is not there
-	SiteLimit string // of a task without a time limit that took too long for the cluster
+	Cluster   string           // what the cluster is called
+	NoProgram func(Job) string // of a command whose program is not there; nil: what its shim says
+	SiteLimit string           // of a task without a time limit that took too long for the cluster
 }
 
 // Driver is an executor.Driver, Watcher, Meter and Preparer over a Cluster.
@@ -154,15 +157,29 @@ func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec)
 	if err := d.config.Records.Add(ctx, kept, s, caps.NotEnforced); err != nil {
 		return executor.Handle{}, err
 	}
+	h, starts := d.add(kept, p)
+	if starts {
+		d.start(ctx, kept.Job.ID)
+	}
+	return h, nil
+}
+
+// add takes in an attempt that was submitted here, and reports whether it is to be started
+// now.
+func (d *Driver) add(kept Attempt, p executor.Permit) (h executor.Handle, starts bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.attempts[kept.Job.ID]
 	if a == nil {
 		a = &attempt{Attempt: kept, added: d.config.Now(), ours: true, permit: p, pendingAt: kept.SubmittedAt}
 		d.attempts[kept.Job.ID] = a
-		d.startLater(a)
+		if starts = d.config.SameMachine; starts {
+			a.starting = true
+		} else {
+			d.startLater(a)
+		}
 	}
-	return d.handle(a), nil
+	return d.handle(a), starts
 }
 
 // open is an error when the driver is closed.
@@ -192,7 +209,7 @@ func check(s executor.Spec, caps executor.Capabilities) error {
 func (d *Driver) jobOf(s executor.Spec) Job {
 	id := s.Key.Folder()
 	j := Job{
-		Name: d.config.JobName(id, s.Fence), ID: id, Fence: s.Fence, Key: s.Key, Image: s.Root,
+		Name: d.config.JobName(id, s.Fence), ID: id, Fence: s.Fence, Key: s.Key, Image: s.Root, Interpreter: s.Interpreter,
 		VCPU: s.VCPU, MemoryBytes: s.MemoryBytes, DiskBytes: s.DiskBytes, GPU: s.GPU, Grace: s.Grace,
 	}
 	for _, in := range s.Inputs {
@@ -343,7 +360,14 @@ func (d *Driver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]
 	if a == nil {
 		return nil, notFound
 	}
-	return d.config.Records.Marks(ctx, refOf(executor.NoRun, h), offset)
+	marks, err := d.config.Records.Marks(ctx, refOf(executor.NoRun, h), offset)
+	if d.config.SameMachine {
+		off := d.clockOffset()
+		for i := range marks {
+			marks[i].At = marks[i].At.Add(-off)
+		}
+	}
+	return marks, err
 }
 
 // fresh reads the records again if they are old. Where reading them takes long it is

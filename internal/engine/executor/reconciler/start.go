@@ -47,6 +47,7 @@ func (d *Driver) start(ctx context.Context, id string) {
 		return
 	}
 	job := a.Job
+	job.Permit = a.permit
 	wanted := a.outcome == nil && !a.Stopping && a.BeganAt.IsZero()
 	if a.permit != nil && a.permit.Check() != nil {
 		// Whichever server finds that the cluster does not have the job starts it.

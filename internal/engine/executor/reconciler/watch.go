@@ -42,6 +42,9 @@ func (d *Driver) status(a *attempt) executor.Status {
 		if a.Stopping {
 			s.Reason = executor.Stopping
 		}
+		if d.config.SameMachine && a.Usage != nil {
+			s.Suspended = slices.Clone(a.Usage.Suspended)
+		}
 	case a.known && a.seen.Waits && a.seen.Reason != "":
 		s.Reason, s.Detail = a.seen.Reason, a.seen.Detail
 		if s.Reason == executor.ImageUnavailable || s.Reason == executor.StartFailed { // so far

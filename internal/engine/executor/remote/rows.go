@@ -42,8 +42,10 @@ func Open(ctx context.Context, c Config, cluster reconciler.Cluster) (*reconcile
 		Name: c.Name, Records: NewRecords(c), JobName: jobName, Hints: c.Hints, Log: c.Log, Now: c.Now,
 		Ticket: func(id, fence string) string { return attempts.Ticket(c.Key, id, fence) },
 		Words: reconciler.Words{
-			Cluster:   c.Cluster,
-			NoProgram: "the image has no program of that name: set `interpreter` to one that it has, such as sh",
+			Cluster: c.Cluster,
+			NoProgram: func(reconciler.Job) string {
+				return "the image has no program of that name: set `interpreter` to one that it has, such as sh"
+			},
 		},
 		LookEvery: lookEvery, MaxAge: rowsLive, Idempotent: true, Lag: c.Lag, ImageWait: c.ImageWait, GiveUpAfter: c.GiveUpAfter,
 	}

@@ -26,7 +26,7 @@ func (r *Records) check(s executor.Spec) error {
 	switch dir := r.dir(s.Key.Folder()); {
 	case filepath.Clean(s.Dir) != dir:
 		return fault.Invalid("the folder of an attempt must be %s", dir)
-	case !PlainPath.MatchString(s.Dir):
+	case r.config.Hand == nil && !PlainPath.MatchString(s.Dir):
 		return fault.Invalid("the name of an attempt has characters that a job script cannot hold")
 	}
 	return nil
@@ -44,6 +44,7 @@ type about struct {
 	Root   string        `json:"root,omitempty"`
 
 	Environment string `json:"environment,omitempty"`
+	Interpreter string `json:"interpreter,omitempty"`
 
 	At time.Time `json:"at"`
 }
@@ -58,12 +59,15 @@ func aboutOf(f job.Folder) (j job.Job, known about, err error) {
 
 func (k about) job(name string, grace time.Duration) reconciler.Job {
 	return reconciler.Job{
-		Name: name, ID: k.Key.Folder(), Fence: k.Fence, Key: k.Key, Image: k.Root, VCPU: k.VCPU, MemoryBytes: k.Memory, GPU: k.GPU, Timeout: k.Limit, Grace: grace,
+		Name: name, ID: k.Key.Folder(), Fence: k.Fence, Key: k.Key, Image: k.Root, Interpreter: k.Interpreter, VCPU: k.VCPU, MemoryBytes: k.Memory, GPU: k.GPU, Timeout: k.Limit, Grace: grace,
 	}
 }
 
 // order is an attempt as its job finds it. Secrets are sealed.
 func (r *Records) order(s executor.Spec, at time.Time, notEnforced []string) (job.Job, error) {
+	if r.config.Hand != nil {
+		return handed(s, at)
+	}
 	env := command.Environment(s)
 	secret := job.Secrets{Values: s.Secrets}
 	for name, value := range env {
@@ -104,8 +108,18 @@ func (r *Records) order(s executor.Spec, at time.Time, notEnforced []string) (jo
 	return j, err
 }
 
+// handed is an attempt to which the server hands what it is to do. Its folder has what
+// the next server has to know.
+func handed(s executor.Spec, at time.Time) (j job.Job, err error) {
+	j = job.Job{Local: true, Launch: shim.Launch{
+		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, Grace: s.Grace, AbandonAfter: s.AbandonAfter,
+	}}
+	j.Launch.Metadata, err = json.Marshal(describe(s, at))
+	return j, errors.Join(err, makeFolder(s.Places().Temp), makeFolder(s.Places().Work))
+}
+
 func describe(s executor.Spec, at time.Time) about {
-	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, Environment: s.Environment, At: at}
+	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, Environment: s.Environment, Interpreter: s.Interpreter, At: at}
 	if s.Timeout > 0 {
 		known.Limit = s.Timeout + s.Grace
 	}

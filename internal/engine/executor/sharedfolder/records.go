@@ -37,6 +37,9 @@ type Config struct {
 	// Container stands before every command. In it {root}, {work}, {inputs}, {temp} and
 	// {environment} are the folders of an attempt.
 	Container []string
+	// Hand takes what an attempt is to do, where the server starts attempts on its own
+	// machine and hands that to each itself; nil: it is in the folder of the attempt.
+	Hand func(executor.Spec)
 	// HostVariable is the variable of a machine that has the cluster's name for it, and
 	// GPUVariables are those that name the GPUs of a job.
 	HostVariable string
@@ -137,6 +140,9 @@ func (r *Records) create(a reconciler.Attempt, s executor.Spec, notEnforced []st
 		return nil, err
 	}
 	made.sealed = j.Sealed
+	if r.config.Hand != nil {
+		r.config.Hand(s)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts[a.Job.ID] = made

@@ -55,6 +55,12 @@ func (e Exit) Observed(start, end time.Time) Exit {
 	return e
 }
 
+// Shifted returns the record by a clock that is ahead by so much of that of its machine.
+func (e Exit) Shifted(ahead time.Duration) Exit {
+	e.Start, e.End = e.Start.Add(ahead), e.End.Add(ahead)
+	return e
+}
+
 // Output is one file that the command left, and OutputPattern where it was
 // expected.
 type (

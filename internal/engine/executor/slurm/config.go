@@ -216,7 +216,7 @@ func reconcile(c Config, k *cluster) (reconciler.Config, error) {
 	})
 	return reconciler.Config{
 		Name: Name, Records: records, JobName: k.jobName, Inspect: inspect, Log: c.Log, Now: c.Now,
-		Words:     reconciler.Words{Cluster: "Slurm", NoProgram: noProgram, SiteLimit: siteLimit},
+		Words:     reconciler.Words{Cluster: "Slurm", NoProgram: func(reconciler.Job) string { return noProgram }, SiteLimit: siteLimit},
 		LookEvery: lookEvery, MaxAge: maxAge, Lag: c.Lag, GiveUpAfter: c.GiveUpAfter, RefusalWait: refusalWait,
 	}, err
 }
