@@ -27,10 +27,10 @@ type attempt struct {
 	sentToShim bool          // the shim has the order to start it
 	grace      time.Duration // of a stop that was asked for
 	evicted    bool          // it was ended for the space that it took up
-	allocated  bool          // has its capacity, slot and devices
+	allocated  bool          // has its share and slot
 	slot       int
 	group      shim.Cgroup
-	devices    []int
+	share      share
 }
 
 // metadata is what the shim keeps of an attempt for the next server.
@@ -43,7 +43,7 @@ type metadata struct {
 func (a *attempt) metadata() (json.RawMessage, error) {
 	s := a.spec
 	s.Command, s.Env, s.Secrets, s.Inputs, s.Outputs = "", nil, nil, nil, nil
-	return json.Marshal(metadata{Spec: s, Slot: a.slot, Devices: a.devices})
+	return json.Marshal(metadata{Spec: s, Slot: a.slot, Devices: a.share.Devices})
 }
 
 func (d *Driver) attemptOf(s executor.Spec) *attempt {

@@ -1,12 +1,14 @@
 package local
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
@@ -16,31 +18,13 @@ type capacity struct {
 	memory int64
 }
 
-// fits reports whether an attempt can run beside those that do. One that is
-// larger than the machine runs alone.
-func (d *Driver) fits(s executor.Spec) bool {
-	if d.sharedBy(s) == nil && s.GPU > d.gpus-len(d.devices) {
-		return false
-	}
-	const rounding = 1e-9
-	together := d.used.vcpu+s.VCPU <= d.machine.vcpu+rounding && d.used.memory+s.MemoryBytes <= d.machine.memory
-	return together || d.running == 0
-}
-
-// allocate gives an attempt its capacity, a slot of its own, and its devices.
-func (d *Driver) allocate(a *attempt) {
-	for a.slot = 0; d.slots[a.slot]; {
-		a.slot++
-	}
-	if s := d.sharedBy(a.spec); s != nil {
-		a.devices = s.devices
-	}
-	for device := 0; len(a.devices) < a.spec.GPU; device++ {
-		if !d.devices[device] {
-			a.devices = append(a.devices, device)
-		}
-	}
-	d.occupy(a)
+// share is what a task has of the machine.
+type share struct {
+	Key       executor.Key `json:"key"`
+	VCPU      float64      `json:"vcpu"`
+	Memory    int64        `json:"memory"`
+	SharedGPU bool         `json:"sharedGPU,omitempty"`
+	Devices   []int        `json:"devices,omitempty"`
 }
 
 // sharedDevices are the GPUs that all attempts of a run may use.
@@ -49,58 +33,90 @@ type sharedDevices struct {
 	users   int
 }
 
+// room is what the machine has, and what of it is taken.
+type room struct {
+	machine capacity
+	gpus    int
+	used    capacity
+	running int
+	devices map[int]bool
+	shared  map[ids.Run]*sharedDevices
+}
+
+func newRoom(c Config) room {
+	return room{machine: machineCapacity(c), gpus: cmp.Or(c.GPUs, countGPUs()), devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{}}
+}
+
+// fits reports whether an attempt can run beside those that do. One that is
+// larger than the machine runs alone.
+func (r *room) fits(s executor.Spec) bool {
+	if r.sharedBy(s.SharedGPU, s.Key.Run) == nil && s.GPU > r.gpus-len(r.devices) {
+		return false
+	}
+	const rounding = 1e-9
+	together := r.used.vcpu+s.VCPU <= r.machine.vcpu+rounding && r.used.memory+s.MemoryBytes <= r.machine.memory
+	return together || r.running == 0
+}
+
+// take gives an attempt its share, with devices.
+func (r *room) take(s executor.Spec) share {
+	taken := share{Key: s.Key, VCPU: s.VCPU, Memory: s.MemoryBytes, SharedGPU: s.SharedGPU}
+	if shared := r.sharedBy(s.SharedGPU, s.Key.Run); shared != nil {
+		taken.Devices = shared.devices
+	}
+	for device := 0; len(taken.Devices) < s.GPU; device++ {
+		if !r.devices[device] {
+			taken.Devices = append(taken.Devices, device)
+		}
+	}
+	r.occupy(taken)
+	return taken
+}
+
 // sharedBy are those that an attempt shares with others of its run, if it does
 // and they have them.
-func (d *Driver) sharedBy(s executor.Spec) *sharedDevices {
-	if !s.SharedGPU {
+func (r *room) sharedBy(shares bool, run ids.Run) *sharedDevices {
+	if !shares {
 		return nil
 	}
-	return d.shared[s.Key.Run]
+	return r.shared[run]
 }
 
-func (d *Driver) occupy(a *attempt) {
-	a.allocated = true
-	d.running++
-	d.slots[a.slot] = true
-	d.used.vcpu += a.spec.VCPU
-	d.used.memory += a.spec.MemoryBytes
-	for _, device := range a.devices {
-		d.devices[device] = true
+func (r *room) occupy(s share) {
+	r.running++
+	r.used.vcpu += s.VCPU
+	r.used.memory += s.Memory
+	for _, device := range s.Devices {
+		r.devices[device] = true
 	}
-	if a.spec.SharedGPU {
-		if d.shared[a.spec.Key.Run] == nil {
-			d.shared[a.spec.Key.Run] = &sharedDevices{devices: a.devices}
+	if s.SharedGPU {
+		if r.shared[s.Key.Run] == nil {
+			r.shared[s.Key.Run] = &sharedDevices{devices: s.Devices}
 		}
-		d.shared[a.spec.Key.Run].users++
+		r.shared[s.Key.Run].users++
 	}
 }
 
-// freeDevices frees an attempt's devices, if no other shares them.
-func (d *Driver) freeDevices(a *attempt) {
-	if s := d.sharedBy(a.spec); s != nil {
-		if s.users--; s.users > 0 {
+func (r *room) free(s share) {
+	r.running--
+	r.used.vcpu -= s.VCPU
+	r.used.memory -= s.Memory
+	r.freeDevices(s)
+	if r.running == 0 {
+		r.used = capacity{} // sums of fractions drift
+	}
+}
+
+// freeDevices frees those of a share, if no other has them.
+func (r *room) freeDevices(s share) {
+	if shared := r.sharedBy(s.SharedGPU, s.Key.Run); shared != nil {
+		if shared.users--; shared.users > 0 {
 			return
 		}
-		delete(d.shared, a.spec.Key.Run)
+		delete(r.shared, s.Key.Run)
 	}
-	for _, device := range a.devices {
-		delete(d.devices, device)
-	}
-}
-
-func (d *Driver) free(a *attempt) {
-	if !a.allocated {
-		return
-	}
-	a.allocated = false
-	d.running--
-	delete(d.slots, a.slot)
-	d.used.vcpu -= a.spec.VCPU
-	d.used.memory -= a.spec.MemoryBytes
-	d.freeDevices(a)
-	a.slot, a.devices = 0, nil
-	if d.running == 0 {
-		d.used = capacity{} // sums of fractions drift
+	for _, device := range s.Devices {
+		delete(r.devices, device)
 	}
 }
 

@@ -44,7 +44,10 @@ func lines(s executor.Spec) int64 {
 // evicted ends and leaves no files; the others go on when they are thawed.
 func TestFreezeEvictAndThaw(t *testing.T) {
 	t.Parallel()
-	for name, maker := range map[string]drivertest.Maker{"in a sandbox": boxed, "without a sandbox": bare, "without groups": ungrouped} {
+	for name, maker := range map[string]drivertest.Maker{
+		"in a sandbox": boxed, "without a sandbox": bare, "without groups": ungrouped,
+		"processes in a sandbox": boxedProcesses, "processes without a sandbox": bareProcesses,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := drivertest.NewFixture(t, maker)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -268,17 +269,51 @@ func (g *groups) forget(slot int) {
 	delete(g.set, slot)
 }
 
-// remove gives the groups back. The kernel may need a moment after the last
-// process has left.
-func (g *groups) remove() {
-	bases := []string{}
+// end ends what is left in the groups of a slot, and reports whether they are empty.
+func (g *groups) end(slot int) (empty bool) {
+	empty = true
+	for _, base := range g.bases() {
+		pids, _ := os.ReadFile(filepath.Join(base, slotName(slot), "cgroup.procs"))
+		for field := range strings.FieldsSeq(string(pids)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
+				empty = false
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return empty
+}
+
+// bases are the folders in which the groups of slots are.
+func (g *groups) bases() (bases []string) {
 	for _, base := range g.v1 {
 		bases = append(bases, base)
 	}
 	if g.v2 != "" {
 		bases = append(bases, g.v2)
 	}
-	for _, base := range bases {
+	return bases
+}
+
+// isFrozen reports whether a process is in a group of version 2 that is frozen.
+func isFrozen(pid int) bool {
+	self, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return false
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	_, group := ownGroups(string(self), string(mounts))
+	events, err := os.ReadFile(filepath.Join(group, "cgroup.events"))
+	return err == nil && group != "" && strings.Contains("\n"+string(events), "\nfrozen 1\n")
+}
+
+// remove gives the groups back. The kernel may need a moment after the last
+// process has left.
+func (g *groups) remove() {
+	for _, base := range g.bases() {
 		slots, _ := filepath.Glob(filepath.Join(base, "slot-*"))
 		for _, dir := range append(slots, base) {
 			for tries := 0; os.Remove(dir) != nil && tries < 50; tries++ {

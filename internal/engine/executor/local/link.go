@@ -176,11 +176,7 @@ func whyNotStarted(s executor.Spec, exit *executor.Exit) string {
 	if !exit.NoProgram {
 		return exit.StartFailed
 	}
-	where := "this machine"
-	if s.Root != "" {
-		where = "the image"
-	}
-	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose an image that has it", where, s.Interpreter)
+	return noProgram(s.Root, s.Interpreter)
 }
 
 // Roots lists the images and environments that attempts in a folder see,
@@ -281,7 +277,10 @@ func (d *Driver) adoptAttempt(r shim.Record) {
 	}
 	d.attempts[r.ID] = a
 	if r.Exit == nil && !r.Lost { // the slot of one that has ended may be another's
-		a.slot, a.devices = m.Slot, m.Devices
-		d.occupy(a)
+		s := m.Spec
+		a.slot, a.share = m.Slot, share{Key: s.Key, VCPU: s.VCPU, Memory: s.MemoryBytes, SharedGPU: s.SharedGPU, Devices: m.Devices}
+		a.allocated = true
+		d.slots[a.slot] = true
+		d.room.occupy(a.share)
 	}
 }

@@ -6,7 +6,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
@@ -56,15 +54,13 @@ type Config struct {
 
 // Driver is an executor.Driver, Watcher, Meter and Freezer.
 type Driver struct {
-	folder  string
-	log     *slog.Logger
-	now     func() time.Time
-	shim    shim.Program
-	box     box
-	groups  *groups
-	machine capacity
-	gpus    int
-	root    string // names the system that tasks find around them
+	folder string
+	log    *slog.Logger
+	now    func() time.Time
+	shim   shim.Program
+	box    box
+	groups *groups
+	root   string // names the system that tasks find around them
 
 	ctx    context.Context // ends when the driver is closed, or its server ends
 	cancel context.CancelFunc
@@ -81,13 +77,10 @@ type Driver struct {
 	attempts   map[string]*attempt // by the names of their folders
 	unreadable map[string]bool     // the folders of attempts that run, and of which nothing else is known
 	queue      []*attempt          // in order of arrival
-	used       capacity
-	running    int
+	room       room
 	halted     bool                 // nothing starts until Thaw
 	frozen     chan []executor.Size // answers a Freeze; nil when none waits
 	slots      map[int]bool
-	devices    map[int]bool
-	shared     map[ids.Run]*sharedDevices
 	watchers   map[chan executor.Status]bool
 	releasing  map[string]chan struct{} // closed when the shim has forgotten an attempt
 }
@@ -112,8 +105,8 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		folder: folder, log: c.Log, now: c.Now, root: systemName(), gpus: cmp.Or(c.GPUs, countGPUs()), machine: machineCapacity(c),
-		attempts: map[string]*attempt{}, unreadable: map[string]bool{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
+		folder: folder, log: c.Log, now: c.Now, root: systemName(), room: newRoom(c),
+		attempts: map[string]*attempt{}, unreadable: map[string]bool{}, slots: map[int]bool{},
 		watchers: map[chan executor.Status]bool{}, releasing: map[string]chan struct{}{},
 	}
 	if d.shim, err = FindShim(c.Shim, folder); err != nil {
@@ -128,9 +121,9 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		d.cancel()
 		return nil, err
 	}
-	d.box, err = newBox(c, folder, d.shim, d.running == 0)
+	d.box, err = newBox(c, folder, d.shim, d.room.running == 0)
 	// Behind an outdated shim a try would have to wait for tasks to end.
-	if err == nil && !(d.outdated && d.running > 0) {
+	if err == nil && !(d.outdated && d.room.running > 0) {
 		if err = d.probe(ctx); err != nil {
 			d.log.Warn("a task could not be isolated; it is tried again", slog.Any("error", err))
 			go d.probeUntilItWorks()
@@ -161,7 +154,7 @@ func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 	problem := d.whyNothingStarts()
 	c := executor.Capabilities{
 		Ready: problem == "", Problem: problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
-		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
+		VCPU: d.room.machine.vcpu, MemoryBytes: d.room.machine.memory, GPU: d.room.gpus, NotEnforced: d.notEnforced(),
 	}
 	if !d.box.isSandbox() {
 		c.NoEnvironments = noEnvironments
@@ -215,7 +208,7 @@ func (d *Driver) close() bool {
 func (d *Driver) idle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.running == 0
+	return d.room.running == 0
 }
 
 // FindShim finds the program beside commands: it prefers a small one, which it

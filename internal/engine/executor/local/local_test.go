@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/sizetest"
 	"github.com/millrace/millrace/internal/waittest"
 )
@@ -25,7 +26,10 @@ const smallShim = "MILLRACE_TEST_SHIM"
 // Without one the test program is its own shim. It leaves the short way, since the race
 // detector would hold up every task for a second.
 func TestMain(m *testing.M) {
-	if shim.IsShimCall(os.Args) {
+	switch {
+	case job.IsJobCall(os.Args):
+		syscall.Exit(job.Main(os.Args))
+	case shim.IsShimCall(os.Args):
 		syscall.Exit(shim.Main(os.Args))
 	}
 	if folder := os.Getenv(serverFolder); folder != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,36 +15,61 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// probe runs a command that only shows its limits, the way every other will be
-// run, and notes which of them do not hold. Its name is new each time: a server
-// that was killed may have left another's behind, and would be told of its end,
-// not of ours.
-func (d *Driver) probe(ctx context.Context) error {
-	if !d.box.isSandbox() {
-		return nil
-	}
+// tried is a driver whose sandbox is tried.
+type tried interface {
+	executor.Driver
+	executor.Watcher
+}
+
+// try runs a command that only shows its limits, the way every other will be run, and
+// returns what it says. Its name is new each time: a server that was killed may have left
+// another's behind, and would be told of its end, not of ours.
+func try(ctx context.Context, d tried, folder string, submit func(executor.Permit, executor.Spec) (executor.Handle, error)) (limits string, err error) {
 	s := executor.Spec{
 		Key:   executor.Key{Run: ids.Run("try-" + rand.Text())},
 		Fence: "try", Interpreter: "sh", Command: "cat /proc/self/limits; exit 42", Timeout: 20 * time.Second,
 		DiskBytes: 1 << 30, MemoryBytes: 1 << 30,
 	}
-	s.Dir = d.dir(s.Key.Folder())
+	s.Dir = filepath.Join(folder, s.Key.Folder())
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
-		return err
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	changes := d.Watch(ctx)
-	h, err := d.submit(executor.NoRun, s)
+	h, err := submit(executor.NoRun, s)
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(s.Dir))
+		return "", errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(probeResult(seen), d.noteLimits(ctx, h), d.Release(ctx, executor.NoRun, h))
+			limits, err = readLog(ctx, d, h)
+			return limits, errors.Join(probeResult(seen), err, d.Release(ctx, executor.NoRun, h))
 		}
 	}
-	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), executor.NoRun, h, 0))
+	return "", errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), executor.NoRun, h, 0))
+}
+
+func readLog(ctx context.Context, d executor.Driver, h executor.Handle) (string, error) {
+	log, err := d.Logs(ctx, h, 0)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	text, err := io.ReadAll(io.LimitReader(log, 64<<10))
+	return string(text), err
+}
+
+// probe tries the sandbox, and notes which limits do not hold in it.
+func (d *Driver) probe(ctx context.Context) error {
+	if !d.box.isSandbox() {
+		return nil
+	}
+	limits, err := try(ctx, d, d.folder, d.submit)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unlimited = unlimited(limits, slices.Contains(d.groups.notEnforced(), "memory"))
+	return err
 }
 
 func probeResult(s executor.Status) error {
@@ -54,20 +80,6 @@ func probeResult(s executor.Status) error {
 		return errors.New("a command that does nothing did not come back from the sandbox")
 	}
 	return nil
-}
-
-// noteLimits notes which limits the probe did not have.
-func (d *Driver) noteLimits(ctx context.Context, h executor.Handle) error {
-	log, err := d.Logs(ctx, h, 0)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	text, err := io.ReadAll(io.LimitReader(log, 64<<10))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unlimited = unlimited(string(text), slices.Contains(d.groups.notEnforced(), "memory"))
-	return err
 }
 
 // unlimited names the resources for which a process has no limit, as the kernel
@@ -107,11 +119,16 @@ func (d *Driver) probeUntilItWorks() {
 func (d *Driver) setProblem(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.problem = ""
-	if err != nil {
-		d.problem = "tasks cannot be isolated on this machine (" + err.Error() +
-			"); install bubblewrap and allow it user namespaces, or ask for --sandbox none and trust every task"
+	d.problem = problemOf(err)
+}
+
+// problemOf says why nothing can start; it is empty if something can.
+func problemOf(err error) string {
+	if err == nil {
+		return ""
 	}
+	return "tasks cannot be isolated on this machine (" + err.Error() +
+		"); install bubblewrap and allow it user namespaces, or ask for --sandbox none and trust every task"
 }
 
 func (d *Driver) whyNothingStarts() string {

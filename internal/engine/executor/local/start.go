@@ -63,6 +63,24 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	return nil
 }
 
+// allocate gives an attempt its share and a slot of its own.
+func (d *Driver) allocate(a *attempt) {
+	for a.slot = 0; d.slots[a.slot]; {
+		a.slot++
+	}
+	d.slots[a.slot] = true
+	a.share, a.allocated = d.room.take(a.spec), true
+}
+
+func (d *Driver) free(a *attempt) {
+	if !a.allocated {
+		return
+	}
+	delete(d.slots, a.slot)
+	d.room.free(a.share)
+	a.allocated, a.slot, a.share = false, 0, share{}
+}
+
 // startFailed ends an attempt that will not get any further. The lock is held.
 func (d *Driver) startFailed(a *attempt, cause error) {
 	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 127, StartFailed: cause.Error(), Start: d.now(), End: d.now()}
@@ -74,7 +92,20 @@ func (d *Driver) startFailed(a *attempt, cause error) {
 
 // buildLaunch says what the shim is to do.
 func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
-	s := a.spec
+	l, err := launchOf(a.spec, a.slot, a.share.Devices, d.groups, d.box)
+	a.group = l.Cgroup
+	if err != nil {
+		return l, err
+	}
+	if l.Sandbox == nil {
+		d.shim.Reap(&l)
+	}
+	l.Metadata, err = a.metadata()
+	return l, err
+}
+
+// launchOf says how an attempt is carried out in its slot.
+func launchOf(s executor.Spec, slot int, devices []int, g *groups, b box) (shim.Launch, error) {
 	if err := os.Mkdir(s.Places().Temp, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return shim.Launch{}, err
 	}
@@ -83,16 +114,7 @@ func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, AbandonAfter: s.AbandonAfter, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string
-	l.Cgroup, not = d.groups.slot(a.slot, s)
-	a.group = l.Cgroup
+	l.Cgroup, not = g.slot(slot, s)
 	l.NotEnforced = slices.DeleteFunc(not, func(limit string) bool { return limit == "memory" })
-	if err := d.box.fill(&l, s, a.slot, a.devices); err != nil {
-		return l, err
-	}
-	if l.Sandbox == nil {
-		d.shim.Reap(&l)
-	}
-	var err error
-	l.Metadata, err = a.metadata()
-	return l, err
+	return l, b.fill(&l, s, slot, devices)
 }

@@ -43,8 +43,8 @@ func (d *Driver) check(s executor.Spec) error {
 		return fault.Invalid("the folder of an attempt must be %s", d.dir(s.Key.Folder()))
 	case s.Interpreter == "" || s.Fence == "":
 		return fault.Invalid("an attempt needs an interpreter and a fence")
-	case s.GPU > d.gpus:
-		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.gpus).WithCode("no_capacity")
+	case s.GPU > d.room.gpus:
+		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.room.gpus).WithCode("no_capacity")
 	case s.Root != "" && !d.box.isSandbox():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
 	case s.Environment != "" && (!d.box.isSandbox() || s.Root != ""):
@@ -107,7 +107,7 @@ func (d *Driver) startQueued() {
 // nextToStart places the attempt that came first, if it fits. Nothing overtakes it, so
 // that a large one gets its turn. The lock is held.
 func (d *Driver) nextToStart() *attempt {
-	if d.closed || d.halted || d.outdated && d.running > 0 || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
+	if d.closed || d.halted || d.outdated && d.room.running > 0 || len(d.queue) == 0 || !d.room.fits(d.queue[0].spec) {
 		return nil
 	}
 	a := d.queue[0]
