@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
 // plainUser is a user without any rights.
@@ -132,9 +133,11 @@ func loopDisk(t *testing.T, size, left int64, user int) string {
 
 // killShim ends the tasks of a server that was killed.
 func killShim(data string) {
-	text, _ := os.ReadFile(filepath.Join(data, "attempts", ".shim", "lock"))
-	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 1 {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	folders, _ := filepath.Glob(filepath.Join(data, "attempts", "*"))
+	for _, folder := range folders {
+		if h, lives, err := job.Folder(folder).Holder(); err == nil && lives {
+			_ = h.Kill()
+		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/settingsfile"
 	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/cli/screen"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/git/unpack"
 )
@@ -58,14 +57,11 @@ type console struct {
 func main() {
 	// Beside each task runs a shim; without the small one that the build embeds
 	// this program is its own.
-	if job.IsJobCall(os.Args) {
-		os.Exit(job.Main(os.Args))
+	if job.IsCall(os.Args) {
+		os.Exit(job.Run(os.Args))
 	}
 	if unpack.IsCall(os.Args) { // in a sandbox
 		os.Exit(unpack.Run(os.Args))
-	}
-	if shim.IsShimCall(os.Args) {
-		os.Exit(shim.Main(os.Args))
 	}
 	// A heap of a few MB would be collected each time it doubles, which takes a
 	// tenth of the time. This lets it grow by as much more, and a large one still

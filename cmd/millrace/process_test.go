@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/git/unpack"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -27,7 +27,7 @@ import (
 // The tests run the real program: this test binary, told to be millrace.
 func TestMain(m *testing.M) {
 	setClock()
-	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) || unpack.IsCall(os.Args) {
+	if os.Getenv("BE_MILLRACE") != "" || job.IsCall(os.Args) || unpack.IsCall(os.Args) {
 		main()
 	}
 	waittest.Main(m)

@@ -16,6 +16,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
+// sparePrefix begins the names of empty folders that servers before this one
+// kept for attempts to come.
+const sparePrefix = ".spare-"
+
+// ofFileSystem is a folder that file systems have at their top, for which the
+// folder of attempts may be one of its own.
+const ofFileSystem = "lost+found"
+
 // adopt takes over what an earlier server left in the folder.
 func (c *cluster) adopt() error {
 	taken, err := c.slots.taken()

@@ -14,6 +14,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
+// Bounds of what it may take to halt all attempts, and to end one and remove its files, of
+// which there may be very many.
+const (
+	freezeTimeout = time.Minute
+	evictTimeout  = 5 * time.Minute
+)
+
 // Freeze halts what runs, and starts nothing until Thaw.
 func (c *cluster) Freeze(ctx context.Context) ([]executor.Size, error) {
 	c.mu.Lock()

@@ -293,9 +293,7 @@ func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	}
 	is := func(h executor.Handle, phase executor.Phase, reason executor.Reason) {
 		t.Helper()
-		if seen, _ := b.Find(t, h); seen.Phase != phase || seen.Reason != reason {
-			t.Errorf("%s, %s; want %s, %s", seen.Phase, seen.Reason, phase, reason)
-		}
+		b.Await(t, h, func(s executor.Status) bool { return s.Phase == phase && s.Reason == reason })
 	}
 	end := func(h executor.Handle) {
 		t.Helper()

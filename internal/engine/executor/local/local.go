@@ -1,23 +1,30 @@
-// Package local executes attempts on this machine: a shim that starts the
-// commands, bubblewrap around each, control groups where they can be written. It
-// admits what fits the machine, in order of arrival, and finds its attempts
+// Package local executes attempts on this machine: a process of ours for each, which
+// outlives the server, bubblewrap around its command, control groups where they can be
+// written. It admits what fits the machine, in order of arrival, and finds its attempts
 // again after a restart. It fails closed: without a working sandbox nothing
 // starts, unless no sandbox was asked for.
 package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/reconciler"
+	"github.com/millrace/millrace/internal/engine/executor/sharedfolder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
 )
@@ -52,37 +59,16 @@ type Config struct {
 	GPUs        int
 }
 
-// Driver is an executor.Driver, Watcher, Meter and Freezer.
+// Driver is an executor.Driver, Watcher, Meter, Preparer and Freezer.
 type Driver struct {
-	folder string
-	log    *slog.Logger
-	now    func() time.Time
-	shim   shim.Program
-	box    box
-	groups *groups
-	root   string // names the system that tasks find around them
+	*reconciler.Driver
+	cluster *cluster
+	system  string
 
-	ctx    context.Context // ends when the driver is closed, or its server ends
-	cancel context.CancelFunc
-
-	linkMu       sync.Mutex    // held while orders are given; taken before mu
-	link         *shim.Link    // nil until something is to be started
-	disconnected chan struct{} // closed when nobody listens to the link any more
-
-	mu         sync.Mutex
-	closed     bool
-	problem    string              // why nothing can start; empty when all is well
-	unlimited  []string            // limits that the probe did not have
-	outdated   bool                // the shim is of an earlier build: it only finishes what it has
-	attempts   map[string]*attempt // by the names of their folders
-	unreadable map[string]bool     // the folders of attempts that run, and of which nothing else is known
-	queue      []*attempt          // in order of arrival
-	room       room
-	halted     bool                 // nothing starts until Thaw
-	frozen     chan []executor.Size // answers a Freeze; nil when none waits
-	slots      map[int]bool
-	watchers   map[chan executor.Status]bool
-	releasing  map[string]chan struct{} // closed when the shim has forgotten an attempt
+	mu        sync.Mutex
+	closed    bool
+	problem   string   // why nothing can start; empty when all is well
+	unlimited []string // limits that the probe did not have
 }
 
 var (
@@ -90,12 +76,16 @@ var (
 	_ executor.Watcher = (*Driver)(nil)
 	_ executor.Meter   = (*Driver)(nil)
 	_ executor.Freezer = (*Driver)(nil)
-	_ executor.Freezer = LeftBehind{}
+)
+
+const (
+	lookEvery = 100 * time.Millisecond // for what no end of a process tells
+	maxAge    = time.Second
+	keyFile   = ".key"
 )
 
 // New finds out what the machine can do, tries its sandbox and adopts the
-// attempts that an earlier server left in the folder. The caller closes it;
-// when ctx ends, it waits no longer for a shim that does not answer.
+// attempts that an earlier server left in the folder. The caller closes it.
 func New(ctx context.Context, c Config) (*Driver, error) {
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
@@ -104,34 +94,187 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	d := &Driver{
-		folder: folder, log: c.Log, now: c.Now, root: systemName(), room: newRoom(c),
-		attempts: map[string]*attempt{}, unreadable: map[string]bool{}, slots: map[int]bool{},
-		watchers: map[chan executor.Status]bool{}, releasing: map[string]chan struct{}{},
-	}
-	if d.shim, err = FindShim(c.Shim, folder); err != nil {
+	d := &Driver{system: systemName()}
+	if err := d.open(ctx, c, folder); err != nil {
 		return nil, err
 	}
-	d.ctx, d.cancel = context.WithCancel(ctx)
-	d.groups = &groups{}
-	if !c.NoGroup {
-		d.groups = findGroups(folder)
-	}
-	if err := d.adopt(); err != nil {
-		d.cancel()
-		return nil, err
-	}
-	d.box, err = newBox(c, folder, d.shim, d.room.running == 0)
-	// Behind an outdated shim a try would have to wait for tasks to end.
-	if err == nil && !(d.outdated && d.room.running > 0) {
-		if err = d.probe(ctx); err != nil {
-			d.log.Warn("a task could not be isolated; it is tried again", slog.Any("error", err))
-			go d.probeUntilItWorks()
+	var problem error
+	d.cluster.box, problem = newBox(c, folder, d.cluster.shim, d.cluster.idle())
+	if problem == nil {
+		if problem = d.probe(ctx); problem != nil {
+			c.Log.Warn("a task could not be isolated; it is tried again", slog.Any("error", problem))
+			d.cluster.watching.Go(d.probeUntilItWorks)
 		}
 	}
-	d.setProblem(err)
+	d.setProblem(problem)
 	return d, nil
 }
+
+// open adopts what there is, and follows it.
+func (d *Driver) open(ctx context.Context, c Config, folder string) error {
+	if err := endOldShim(ctx, folder); err != nil {
+		return err
+	}
+	program, err := FindShim(c.Shim, folder)
+	if err != nil {
+		return err
+	}
+	key, err := folderKey(folder)
+	if err != nil {
+		return err
+	}
+	k := &cluster{
+		folder: folder, log: c.Log, shim: program, groups: &groups{}, caps: d.capabilities,
+		changed: make(chan struct{}, 1), tasks: map[string]*task{}, room: newRoom(c),
+	}
+	if !c.NoGroup {
+		k.groups = findGroups(folder)
+	}
+	if k.slots, err = newSlots(folder, k.groups); err != nil {
+		return err
+	}
+	var cancel context.CancelFunc
+	k.ctx, cancel = context.WithCancel(ctx)
+	k.leave = cancel
+	d.cluster = k
+	if err := k.adopt(); err != nil {
+		cancel()
+		return err
+	}
+	name := func(id, _ string) string { return id }
+	records, err := sharedfolder.New(sharedfolder.Config{Folder: folder, Key: key, JobName: name, Log: c.Log, Now: c.Now, Hand: k.hand})
+	if err == nil {
+		d.Driver, err = reconciler.Open(ctx, reconciler.Config{
+			Name: Name, Records: records, JobName: name, Log: c.Log, Now: c.Now, SameMachine: true,
+			Words: reconciler.Words{Cluster: "this machine", NoProgram: func(j reconciler.Job) string { return noProgram(j.Image, j.Interpreter) }}, LookEvery: lookEvery, MaxAge: maxAge,
+		}, k)
+	}
+	if err != nil {
+		cancel()
+	}
+	return err
+}
+
+// noProgram puts the one thing that authors get wrong into their words.
+func noProgram(image, interpreter string) string {
+	where := "this machine"
+	if image != "" {
+		where = "the image"
+	}
+	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose an image that has it", where, interpreter)
+}
+
+// folderKey is what a folder's servers seal outcomes with, for one another.
+func folderKey(folder string) ([]byte, error) {
+	path := filepath.Join(folder, keyFile)
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) == 32 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	key = make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(path+".new", key, 0o600); err != nil {
+		return nil, err
+	}
+	return key, os.Rename(path+".new", path)
+}
+
+// Capabilities are those of the machine, and why nothing can start if nothing can.
+func (d *Driver) capabilities() executor.Capabilities {
+	k := d.cluster
+	problem := d.whyNothingStarts()
+	c := executor.Capabilities{
+		Ready: problem == "", Problem: problem, TaskPlaces: k.box.taskPlaces(), InputsReadOnly: k.box.isSandbox(),
+		Images: k.box.isSandbox(), System: d.system,
+		VCPU: k.room.machine.vcpu, MemoryBytes: k.room.machine.memory, GPU: k.room.gpus, NotEnforced: d.notEnforced(),
+	}
+	if !k.box.isSandbox() {
+		c.NoImages, c.NoEnvironments = noImages, noEnvironments
+	}
+	return c
+}
+
+func (d *Driver) notEnforced() []string {
+	not := d.cluster.groups.notEnforced()
+	if !d.cluster.box.isSandbox() {
+		return append(not, "network", "isolation")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append(not, d.unlimited...)
+}
+
+// Submit queues an attempt, which starts when it is its turn.
+func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
+	if problem := d.whyNothingStarts(); problem != "" {
+		return executor.Handle{}, fault.Unavailable("%s", problem).WithCode("no_sandbox")
+	}
+	return d.Driver.Submit(ctx, p, s)
+}
+
+// Freeze halts all attempts.
+func (d *Driver) Freeze(ctx context.Context) ([]executor.Size, error) {
+	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
+	defer cancel()
+	return d.cluster.Freeze(ctx)
+}
+
+// Thaw lets them go on.
+func (d *Driver) Thaw(ctx context.Context) error { return d.cluster.Thaw(ctx) }
+
+// Evict ends an attempt, and returns when that is known.
+func (d *Driver) Evict(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
+	defer cancel()
+	changes := d.Watch(ctx)
+	if err := d.cluster.Evict(ctx, id); err != nil {
+		return err
+	}
+	for {
+		all, err := d.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(s executor.Status) bool { return s.ID == id })
+		if i < 0 || all[i].Phase.Final() {
+			return nil
+		}
+		if _, open := <-changes; !open {
+			return ctx.Err()
+		}
+	}
+}
+
+// Close ends the watching and starts nothing more. Attempts go on, for the next driver on
+// the folder to adopt.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	before := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if before {
+		return nil
+	}
+	k := d.cluster
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	err := d.Driver.Close()
+	k.awaitReported()
+	k.leave()
+	k.watching.Wait()
+	if k.idle() {
+		k.groups.remove()
+		k.box.remove()
+	}
+	return err
+}
+
+// Roots lists the images and environments that attempts in a folder see, whichever server
+// started them.
+func Roots(folder string) ([]string, error) { return sharedfolder.Roots(folder) }
 
 // systemName names what /usr holds, as far as a system says it.
 func systemName() string {
@@ -147,69 +290,6 @@ func systemName() string {
 const noImages = "an image needs the sandbox, and this server runs its tasks without one (--sandbox none): leave `image` empty to use the programs of the machine"
 
 const noEnvironments = "an environment needs the sandbox, and this server runs its tasks without one (--sandbox none): remove `environment` to use the programs of the machine"
-
-// Capabilities are those of the machine, and why nothing can start if nothing
-// can.
-func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
-	problem := d.whyNothingStarts()
-	c := executor.Capabilities{
-		Ready: problem == "", Problem: problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
-		VCPU: d.room.machine.vcpu, MemoryBytes: d.room.machine.memory, GPU: d.room.gpus, NotEnforced: d.notEnforced(),
-	}
-	if !d.box.isSandbox() {
-		c.NoEnvironments = noEnvironments
-	}
-	return c, nil
-}
-
-func (d *Driver) notEnforced() []string {
-	not := d.groups.notEnforced()
-	if !d.box.isSandbox() {
-		return append(not, "network", "isolation")
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append(not, d.unlimited...)
-}
-
-// Close ends the watching and starts nothing more. Attempts go on, for the next
-// driver on the folder to adopt.
-func (d *Driver) Close() error {
-	if d.close() {
-		return nil
-	}
-	d.cancel()
-	d.linkMu.Lock()
-	defer d.linkMu.Unlock()
-	idle := d.idle()
-	if d.link != nil {
-		d.disconnect(idle)
-	}
-	if idle {
-		d.groups.remove()
-		d.box.remove()
-	}
-	return nil
-}
-
-// close reports whether the driver was closed before.
-func (d *Driver) close() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for w := range d.watchers {
-		delete(d.watchers, w)
-		close(w)
-	}
-	before := d.closed
-	d.closed = true
-	return before
-}
-
-func (d *Driver) idle() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.room.running == 0
-}
 
 // FindShim finds the program beside commands: it prefers a small one, which it
 // unpacks into folder, over this one.

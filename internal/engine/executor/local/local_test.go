@@ -4,9 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/sizetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -26,11 +22,11 @@ const smallShim = "MILLRACE_TEST_SHIM"
 // Without one the test program is its own shim. It leaves the short way, since the race
 // detector would hold up every task for a second.
 func TestMain(m *testing.M) {
-	switch {
-	case job.IsJobCall(os.Args):
-		syscall.Exit(job.Main(os.Args))
-	case shim.IsShimCall(os.Args):
-		syscall.Exit(shim.Main(os.Args))
+	if job.IsCall(os.Args) {
+		syscall.Exit(job.Run(os.Args))
+	}
+	if lock := os.Getenv(oldShim); lock != "" {
+		serveOld(lock)
 	}
 	if folder := os.Getenv(serverFolder); folder != "" {
 		serve(folder)
@@ -40,7 +36,10 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB, c local.Config) *local.Driver {
 	t.Helper()
-	c.Log, c.Shim = slog.New(slog.DiscardHandler), os.Getenv(smallShim)
+	c.Shim = os.Getenv(smallShim)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -87,7 +86,7 @@ func subject(t testing.TB, c local.Config) drivertest.Subject {
 	}}
 }
 
-// killShim ends the shim in a way that it cannot notice.
+// killShim ends the process of a task in a way that it cannot notice.
 func killShim(t *testing.T, s executor.Spec) {
 	t.Helper()
 	signalShim(t, s, syscall.SIGKILL)
@@ -95,22 +94,20 @@ func killShim(t *testing.T, s executor.Spec) {
 
 func signalShim(t *testing.T, s executor.Spec, sig syscall.Signal) {
 	t.Helper()
-	pid, err := strconv.Atoi(shimPID(t, filepath.Dir(s.Dir)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, sig); err != nil {
+	if err := holderOf(t, s.Dir).Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func shimPID(t *testing.T, folder string) string {
+// holderOf is the process of a task, once there is one.
+func holderOf(t *testing.T, dir string) (h job.Holder) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, ".shim", "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
+	drivertest.Eventually(t, func() bool {
+		found, lives, err := job.Folder(dir).Holder()
+		h = found
+		return err == nil && lives
+	}, func() string { return "the task has no process" })
+	return h
 }
 
 func boxed(t testing.TB, folder string) drivertest.Subject {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,42 +14,36 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// tried is a driver whose sandbox is tried.
-type tried interface {
-	executor.Driver
-	executor.Watcher
-}
-
 // try runs a command that only shows its limits, the way every other will be run, and
 // returns what it says. Its name is new each time: a server that was killed may have left
 // another's behind, and would be told of its end, not of ours.
-func try(ctx context.Context, d tried, folder string, submit func(executor.Permit, executor.Spec) (executor.Handle, error)) (limits string, err error) {
+func (d *Driver) try(ctx context.Context) (limits string, err error) {
 	s := executor.Spec{
 		Key:   executor.Key{Run: ids.Run("try-" + rand.Text())},
 		Fence: "try", Interpreter: "sh", Command: "cat /proc/self/limits; exit 42", Timeout: 20 * time.Second,
 		DiskBytes: 1 << 30, MemoryBytes: 1 << 30,
 	}
-	s.Dir = filepath.Join(folder, s.Key.Folder())
+	s.Dir = d.cluster.dir(s.Key.Folder())
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	changes := d.Watch(ctx)
-	h, err := submit(executor.NoRun, s)
+	h, err := d.Driver.Submit(ctx, executor.NoRun, s)
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
-			limits, err = readLog(ctx, d, h)
+			limits, err = d.readLog(ctx, h)
 			return limits, errors.Join(probeResult(seen), err, d.Release(ctx, executor.NoRun, h))
 		}
 	}
 	return "", errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), executor.NoRun, h, 0))
 }
 
-func readLog(ctx context.Context, d executor.Driver, h executor.Handle) (string, error) {
+func (d *Driver) readLog(ctx context.Context, h executor.Handle) (string, error) {
 	log, err := d.Logs(ctx, h, 0)
 	if err != nil {
 		return "", err
@@ -58,18 +51,6 @@ func readLog(ctx context.Context, d executor.Driver, h executor.Handle) (string,
 	defer log.Close()
 	text, err := io.ReadAll(io.LimitReader(log, 64<<10))
 	return string(text), err
-}
-
-// probe tries the sandbox, and notes which limits do not hold in it.
-func (d *Driver) probe(ctx context.Context) error {
-	if !d.box.isSandbox() {
-		return nil
-	}
-	limits, err := try(ctx, d, d.folder, d.submit)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unlimited = unlimited(limits, slices.Contains(d.groups.notEnforced(), "memory"))
-	return err
 }
 
 func probeResult(s executor.Status) error {
@@ -97,20 +78,42 @@ func unlimited(limits string, ofMemory bool) (names []string) {
 	return names
 }
 
-// probeUntilItWorks lets a machine that could not isolate a task serve when it
-// can: what was in the way may have been a moment's load, or a setting of the
-// kernel that somebody mends.
+// problemOf says why nothing can start; it is empty if something can.
+func problemOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "tasks cannot be isolated on this machine (" + err.Error() +
+		"); install bubblewrap and allow it user namespaces, or ask for --sandbox none and trust every task"
+}
+
+// probe tries the sandbox, and notes which limits do not hold in it.
+func (d *Driver) probe(ctx context.Context) error {
+	if !d.cluster.box.isSandbox() {
+		return nil
+	}
+	limits, err := d.try(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unlimited = unlimited(limits, slices.Contains(d.cluster.groups.notEnforced(), "memory"))
+	return err
+}
+
+// probeUntilItWorks lets a machine that could not isolate a task serve when it can: what
+// was in the way may have been a moment's load, or a setting of the kernel that somebody
+// mends.
 func (d *Driver) probeUntilItWorks() {
+	ctx := d.cluster.ctx
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		select {
-		case <-d.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		err := d.probe(d.ctx)
+		err := d.probe(ctx)
 		d.setProblem(err)
 		if err == nil {
-			d.log.Info("tasks can be isolated now")
+			d.cluster.log.Info("tasks can be isolated now")
 			return
 		}
 	}
@@ -120,15 +123,6 @@ func (d *Driver) setProblem(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.problem = problemOf(err)
-}
-
-// problemOf says why nothing can start; it is empty if something can.
-func problemOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return "tasks cannot be isolated on this machine (" + err.Error() +
-		"); install bubblewrap and allow it user namespaces, or ask for --sandbox none and trust every task"
 }
 
 func (d *Driver) whyNothingStarts() string {

@@ -271,7 +271,7 @@ func TestTheEnvironmentIsForTheCommandAlone(t *testing.T) {
 	s.Env = map[string]string{"SECRET": secret}
 	h := b.Submit(t, s)
 	drivertest.Eventually(t, func() bool { return b.Log(t, h, 0) == "up\n" }, func() string { return "no log" })
-	pid := shimPID(t, b.Folder)
+	pid := strconv.Itoa(holderOf(t, s.Dir).PID)
 	for _, p := range append([]string{pid}, childrenOf(t, pid)...) {
 		for _, file := range []string{"environ", "cmdline"} {
 			if text, err := os.ReadFile("/proc/" + p + "/" + file); err != nil || strings.Contains(string(text), secret) {

@@ -5,8 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,45 +160,12 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Submit(t, second)
-	if seen, _ := b.Find(t, waiting); seen.Reason != executor.Queued {
-		t.Errorf("the adopted one takes no room: %s", seen.Reason)
-	}
+	b.Await(t, waiting, func(s executor.Status) bool { return s.Reason == executor.Queued }) // the adopted one takes its room
 	if err := b.Stop(t.Context(), executor.NoRun, running, 0); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.End(t, waiting); seen.Exit == nil || seen.Exit.Code != 3 {
 		t.Errorf("%s: %+v", seen.Reason, seen.Exit)
-	}
-}
-
-func TestAFolderHasOneShim(t *testing.T) {
-	t.Parallel()
-	b := drivertest.NewFixture(t, bare)
-	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
-	h := b.Submit(t, s)
-	b.AwaitLog(t, h, "ran\n")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := socket.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := exec.Command(self, append(shim.Self(self)[1:], "-serve", filepath.Join(b.Folder, ".shim"))...)
-	second.ExtraFiles = []*os.File{file}
-	if err := second.Run(); second.ProcessState.ExitCode() != shim.AlreadyRunning {
-		t.Errorf("a second one: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
-		t.Errorf("the first one's task ended as %s", seen.Reason)
 	}
 }
 
@@ -220,12 +188,8 @@ func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
 	}
 }
 
-// A paused shim is waited for, as long as the server is wanted; nothing is
-// started beside it, and its task is found when it goes on.
-func TestAPausedShimIsWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits until the server complains")
-	}
+// A task whose process is paused holds up nobody, and is found again.
+func TestAPausedTaskIsAdopted(t *testing.T) {
 	t.Parallel()
 	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
@@ -233,47 +197,80 @@ func TestAPausedShimIsWaitedFor(t *testing.T) {
 	b.AwaitLog(t, h, "ran\n")
 	b.Leave()
 	signalShim(t, s, syscall.SIGSTOP)
-	ctx, cancel := context.WithCancel(t.Context())
-	words, failed := newWords(), make(chan error, 1)
-	go func() {
-		_, err := local.New(ctx, local.Config{Folder: b.Folder, Sandbox: local.None, Log: slog.New(slog.NewTextHandler(words, nil)), Now: time.Now})
-		failed <- err
-	}()
-	words.await(t, "does not answer")
-	cancel()
-	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("a server that is not wanted any more: %v", err)
+	b.Subject = bare(t, b.Folder)
+	if seen, ok := b.Find(t, h); !ok || seen.Reason != executor.Executing {
+		t.Errorf("the next server sees %+v", seen)
 	}
 	signalShim(t, s, syscall.SIGCONT)
-	b.Subject = bare(t, b.Folder)
-	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b.LetGo(t, s)
 	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
 		t.Errorf("the task ended as %s", seen.Reason)
 	}
 }
 
-// words is a log to wait for.
-type words struct{ lines chan string }
+// oldShim is in the environment of a test program that serves as the shim of an earlier
+// release: it holds its lock, and has a task.
+const oldShim = "MILLRACE_TEST_OLD_SHIM"
 
-func newWords() words { return words{make(chan string, 100)} }
-
-func (w words) Write(line []byte) (int, error) {
-	w.lines <- string(line)
-	return len(line), nil
+func serveOld(lock string) {
+	file, err := os.Create(lock)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(file, os.Getpid())
+	}
+	task := exec.Command("sleep", "1000")
+	if err == nil {
+		err = task.Start()
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+	fmt.Println(task.Process.Pid)
+	select {}
 }
 
-func (w words) await(t *testing.T, part string) {
-	t.Helper()
-	for end := time.After(time.Minute); ; {
-		select {
-		case line := <-w.lines:
-			if strings.Contains(line, part) {
-				return
-			}
-		case <-end:
-			t.Fatalf("nobody said %q", part)
+// The shim of an earlier release, which served all tasks, is ended with them. Its tasks
+// are not there any more, and can be submitted again.
+func TestAShimOfAnEarlierReleaseIsEnded(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(folder, ".shim"), 0o700), os.MkdirAll(filepath.Join(folder, "run_old.n.0.1", "work"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := exec.Command(self)
+	old.Env = append(os.Environ(), oldShim+"="+filepath.Join(folder, ".shim", "lock"))
+	out, err := old.StdoutPipe()
+	if err == nil {
+		err = old.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Process.Kill()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sizes, err := (local.LeftBehind{Folder: t.TempDir()}).Freeze(t.Context()); err != nil || len(sizes) > 0 {
+		t.Errorf("of another folder: %v, %v", sizes, err)
+	}
+	d := bare(t, folder)
+	if err := old.Wait(); err == nil {
+		t.Error("it ended by itself")
+	}
+	awaitGone(t, strings.TrimSpace(line))
+	if all, err := d.Snapshot(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("%v are there, %v", all, err)
+	}
+	for _, name := range []string{".shim", "run_old.n.0.1"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

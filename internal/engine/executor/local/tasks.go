@@ -218,6 +218,28 @@ func (c *cluster) end(t *task, s reconciler.JobStatus) {
 	signalOn(c.changed)
 }
 
+// leaveTimeout bounds how long a process may take to end that has reported how its
+// command did.
+const leaveTimeout = 2 * time.Second
+
+// awaitReported returns when the processes have ended that have nothing more to do.
+func (c *cluster) awaitReported() {
+	timeout := time.After(leaveTimeout)
+	for id, f := range c.running() {
+		c.mu.Lock()
+		t := c.tasks[id]
+		c.mu.Unlock()
+		if said, err := f.State(); t == nil || err != nil || said.Exit == nil {
+			continue
+		}
+		select {
+		case <-t.over:
+		case <-timeout:
+			return
+		}
+	}
+}
+
 // remove forgets a task. The lock is held.
 func (c *cluster) remove(t *task) {
 	if c.tasks[t.id] == t {

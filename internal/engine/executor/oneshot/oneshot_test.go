@@ -18,14 +18,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The test program is its own shim where none is embedded.
 func TestMain(m *testing.M) {
-	if shim.IsShimCall(os.Args) {
-		syscall.Exit(shim.Main(os.Args))
+	if job.IsCall(os.Args) {
+		syscall.Exit(job.Run(os.Args))
 	}
 	waittest.Main(m)
 }

@@ -23,11 +23,8 @@ import (
 
 // The test program serves as the shim, too.
 func TestMain(m *testing.M) {
-	switch {
-	case job.IsJobCall(os.Args):
-		os.Exit(job.Main(os.Args))
-	case shim.IsShimCall(os.Args):
-		os.Exit(shim.Main(os.Args))
+	if job.IsCall(os.Args) {
+		os.Exit(job.Run(os.Args))
 	}
 	waittest.Main(m)
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alone executes one attempt in this process, without a server to talk to.
+// Alone is the attempt of this process.
 type Alone struct{ task *task }
 
 // NewAlone makes one. What the attempt uses is reported from time to time, on the
@@ -14,10 +14,7 @@ type Alone struct{ task *task }
 func NewAlone(l Launch, sampled func(Usage)) *Alone {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	s := &shim{commands: commands{running: map[int]*command{}}, watched: map[string]*task{}, alone: sampled}
-	t := newTask(l, s)
-	s.running = map[string]*task{l.ID: t}
-	return &Alone{t}
+	return &Alone{newTask(l, newShim(sampled))}
 }
 
 // Run returns when nothing of the attempt is left.
@@ -30,21 +27,13 @@ func (a *Alone) NeverStarted(why error) Exit { return a.task.neverStarted(why) }
 func (a *Alone) Stop(grace time.Duration) { a.task.stop(grace) }
 
 // Preempt ends the command because the machine asks for it.
-func (a *Alone) Preempt() {
-	a.task.shim.mu.Lock()
-	defer a.task.shim.mu.Unlock()
-	a.task.shim.shutdown = true
-}
+func (a *Alone) Preempt() { a.task.shim.shutdown.Store(true) }
 
 // Freeze halts the command until Thaw. One that has not begun is halted when it has.
-func (a *Alone) Freeze() {
-	a.task.shim.mu.Lock()
-	defer a.task.shim.mu.Unlock()
-	a.task.shim.freeze()
-}
+func (a *Alone) Freeze() { a.task.shim.frozen.Store(true) }
 
 // Thaw lets the command go on.
-func (a *Alone) Thaw() { a.task.shim.freezing.Store(nil) }
+func (a *Alone) Thaw() { a.task.shim.frozen.Store(false) }
 
 // Evict ends the command for the space that it takes up, and removes its files.
 func (a *Alone) Evict() {

@@ -60,13 +60,6 @@ func newDisk(f Folder, most int64, spared int) *disk {
 	return d
 }
 
-// Measure is what an attempt takes up in its folders, as far as that can be seen while it
-// runs under a shim that does not tell.
-func Measure(id string, f Folder) Size {
-	used, given := newDisk(f, math.MaxInt64, 0).look(0).space, copiedInputs(f)
-	return Size{ID: id, Bytes: used.bytes + given.bytes, Files: used.files + given.files}
-}
-
 // copiedInputs is what takes up space of what a command was given to read. A file with
 // several names is others', too, and stays when the command ends.
 func copiedInputs(f Folder) space {

@@ -16,103 +16,29 @@ import (
 // while the server makes room. A command stays frozen without a server, too,
 // until one thaws it, or until it is ended.
 
-// freezeTimeout is how long a server waits for a command that does not stop: one
-// that is in the middle of writing stops when that call has returned.
-const freezeTimeout = 2 * time.Second
-
-// freezing is an order to freeze the commands that there are.
-type freezing struct {
-	since time.Time
-	tasks map[*task]bool
-	waits map[string]bool // those that have not answered; guarded by the shim's lock
-	sizes []Size
-}
-
-// freeze orders all tasks to freeze their commands. They answer by noteFrozen;
-// one whose command has not begun does not, and freezes it when it has. The lock
-// is held.
-func (s *shim) freeze() {
-	order := &freezing{since: time.Now(), tasks: map[*task]bool{}, waits: map[string]bool{}}
-	for id, t := range s.running {
-		order.tasks[t] = true
-		if s.watched[id] != nil {
-			order.waits[id] = true
-		}
-	}
-	s.freezing.Store(order)
-	s.reportFrozen(order)
-}
-
-// reportFrozen sends the sizes once everybody has answered. The lock is held.
-func (s *shim) reportFrozen(order *freezing) {
-	if len(order.waits) == 0 {
-		s.report(Report{Frozen: &Frozen{order.sizes}})
-	}
-}
-
-// noteFrozen takes the answer of a task.
-func (s *shim) noteFrozen(order *freezing, size Size) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if order.waits[size.ID] {
-		delete(order.waits, size.ID)
-		order.sizes = append(order.sizes, size)
-		s.reportFrozen(order)
-	}
-}
-
-// watch and unwatch bracket the time in which the command of a task can be
-// frozen.
-func (s *shim) watch(t *task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watched[t.launch.ID] = t
-}
-
-func (s *shim) unwatch(t *task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.watched, t.launch.ID)
-	if order := s.freezing.Load(); order != nil && order.waits[t.launch.ID] {
-		delete(order.waits, t.launch.ID)
-		s.reportFrozen(order)
-	}
-}
-
 // freezer halts the command of one task.
 type freezer struct {
-	order    *freezing    // that it was last halted for; nil while it runs
-	still    bool         // nothing of it runs
-	answered bool         // the server knows
-	stopped  map[int]bool // processes that were stopped by a signal
+	halted  bool
+	still   bool         // nothing of it runs
+	stopped map[int]bool // processes that were stopped by a signal
 }
 
-// followFreeze halts the command or lets it go on, as the shim is ordered.
+// followFreeze halts the command or lets it go on, as is wanted.
 func (t *task) followFreeze(c *command) {
-	order, f := t.shim.freezing.Load(), &t.freezer
-	if order != nil && !order.tasks[t] {
+	f := &t.freezer
+	if !t.shim.frozen.Load() {
+		t.thaw(c)
 		return
 	}
-	if order != f.order {
-		if order == nil {
-			t.thaw(c)
-			return
-		}
-		f.order, f.still, f.answered = order, false, false
+	if !f.halted {
+		f.halted = true
 		t.meter.still.freeze(time.Now())
-	}
-	if order == nil || f.still && f.answered {
-		return
 	}
 	for tries := 0; !f.still && tries < 10; tries++ {
 		f.still = t.halt(c)
 		if !f.still {
 			_, _ = unix.Poll(nil, 1)
 		}
-	}
-	if !f.answered && (f.still || time.Since(order.since) > freezeTimeout) {
-		f.answered = true
-		t.shim.noteFrozen(order, t.size(c.pid))
 	}
 }
 
@@ -139,7 +65,7 @@ func (t *task) halt(c *command) (still bool) {
 
 // thaw lets the command go on. What has stopped itself stays so.
 func (t *task) thaw(c *command) {
-	if t.freezer.order == nil {
+	if !t.freezer.halted {
 		return
 	}
 	if group := t.launch.Cgroup.Folder; group != "" {
@@ -156,13 +82,11 @@ func (t *task) thaw(c *command) {
 	t.meter.still.thaw(time.Now())
 }
 
-// size is what the attempt takes up.
-func (t *task) size(pid int) Size {
-	d := t.meter.disk
-	if d == nil {
-		d = newDisk(t.folder, math.MaxInt64, t.launch.wrappers())
-	}
-	return d.size(t.launch.ID, t.folder, pid)
+// Size is what an attempt takes up on the disk.
+type Size struct {
+	ID    string `json:"id"`
+	Bytes int64  `json:"bytes"`
+	Files int64  `json:"files"`
 }
 
 // Before is what is known of an attempt before its command begins: how many levels of

@@ -33,17 +33,6 @@ func script(t *testing.T, id, text string) Launch {
 	}
 }
 
-// freeze freezes all commands and returns what they take up.
-func freeze(t *testing.T, l *Link) map[string]Size {
-	t.Helper()
-	send(t, l, Order{Freeze: true})
-	sizes := map[string]Size{}
-	for _, s := range hear(t, l, func(r Report) bool { return r.Frozen != nil }).Frozen.Sizes {
-		sizes[s.ID] = s
-	}
-	return sizes
-}
-
 // running is which processes of a command are not stopped.
 func running(pid int) (pids []int) {
 	for _, pid := range processes.Tree(pid) {
@@ -54,47 +43,33 @@ func running(pid int) (pids []int) {
 	return pids
 }
 
-// Frozen commands do not run, whatever they start meanwhile, and go on when they
-// are thawed.
-func TestFrozenCommandsStandStill(t *testing.T) {
+// A frozen command does not run, whatever it starts meanwhile, and goes on when it is
+// thawed.
+func TestAFrozenCommandStandsStill(t *testing.T) {
 	t.Parallel()
-	link, _ := reachShim(t, t.TempDir())
 	gate := filepath.Join(t.TempDir(), "gate")
-	forks := script(t, "forks", `echo $$; head -c 3000000 /dev/zero > file; while [ ! -e `+gate+` ]; do (true & (true & true)); done; exit 5`)
-	sleeps := script(t, "sleeps", `echo $$; while [ ! -e `+gate+` ]; do sleep 0.01; done; exit 6`)
-	send(t, link, Order{Start: &forks}, Order{Start: &sleeps})
-	pids := []int{process(t, forks), process(t, sleeps)}
-	if !waittest.Until(func() bool {
-		info, err := os.Stat(filepath.Join(forks.Dir, "file"))
-		return err == nil && info.Size() == 3000000
-	}) {
-		t.Fatal("it writes nothing")
-	}
-	for range 3 { // a second order while they stand still changes nothing
-		sizes := freeze(t, link)
-		if s := sizes["forks"]; len(sizes) != 2 || s.Bytes < 3_000_000 || s.Bytes > 3_200_000 || s.Files != 1 {
-			t.Errorf("they take up %+v", sizes)
-		}
-		for _, pid := range pids {
+	for name, text := range map[string]string{
+		"forks":  `echo $$; while [ ! -e ` + gate + ` ]; do (true & (true & true)); done; exit 5`,
+		"sleeps": `echo $$; while [ ! -e ` + gate + ` ]; do sleep 0.01; done; exit 5`,
+	} {
+		a := begin(t, script(t, name, text))
+		pid := process(t, a.Launch)
+		for range 3 { // a second order while it stands still changes nothing
+			a.freeze(t, pid)
 			if left := running(pid); len(left) > 0 {
-				t.Errorf("%v of %d run", left, pid)
+				t.Errorf("%s: %v run", name, left)
 			}
 		}
-	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	send(t, link, Order{Thaw: true})
-	ends := map[string]int{}
-	for len(ends) < 2 {
-		r := hear(t, link, func(r Report) bool { return r.Record != nil && r.Record.Exit != nil })
-		ends[r.Record.ID] = r.Record.Exit.Code
-	}
-	if ends["forks"] != 5 || ends["sleeps"] != 6 {
-		t.Errorf("they end as %v", ends)
-	}
-	if sizes := freeze(t, link); len(sizes) != 0 {
-		t.Errorf("nothing takes up %v", sizes)
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.tell(t, thaw)
+		if e := a.end(t); e.Code != 5 || len(e.Suspended) != 1 {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if err := os.Remove(gate); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -117,60 +92,47 @@ func TestFrozenCommandsStartNoPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, _ := reachShim(t, t.TempDir())
 	shell := script(t, "shell", `echo $$; while /bin/true; do :; done`)
 	program := script(t, "program", "exec "+self)
 	program.Env = append(program.Env, startsPrograms+"=1")
-	send(t, link, Order{Start: &shell}, Order{Start: &program})
-	pids := []int{process(t, shell), process(t, program)}
-	for range 25 {
-		freeze(t, link)
-		for _, pid := range pids {
+	for _, l := range []Launch{shell, program} {
+		a := begin(t, l)
+		pid := process(t, l)
+		for range 25 {
+			a.freeze(t, pid)
 			if left := running(pid); len(left) > 0 {
-				t.Fatalf("%v of %d run", left, pid)
+				t.Fatalf("%v of %s run", left, l.ID)
 			}
+			a.tell(t, thaw)
 		}
-		send(t, link, Order{Thaw: true})
-	}
-	for _, id := range []string{"shell", "program"} {
-		send(t, link, Order{Stop: &Stop{ID: id}})
-		if r := hear(t, link, hasEnded(id)); !r.Record.Exit.Stopped {
-			t.Errorf("%s: %+v", id, r.Record.Exit)
+		a.tell(t, stop)
+		if e := a.end(t); !e.Stopped {
+			t.Errorf("%s: %+v", l.ID, e)
 		}
 	}
 }
 
-// The time in which a command is frozen is known while it is, also to the next server,
-// and when it has ended. It does not count against the time that the command may take.
+// The time in which a command is frozen is known while it is, and when it has ended. It
+// does not count against the time that the command may take.
 func TestFrozenTimeIsSuspended(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	link, _ := reachShim(t, folder)
 	l, open := gated(t, "a")
-	send(t, link, Order{Start: &l})
-	process(t, l)
+	a := begin(t, l)
+	pid := process(t, l)
 	before := time.Now().Round(0)
-	freeze(t, link)
-	freeze(t, link) // once more
-	sample := func(link *Link, suspended int) Usage {
-		t.Helper()
-		return hear(t, link, func(r Report) bool {
-			return r.Sample != nil && len(r.Sample.Usage.Suspended) == suspended
-		}).Sample.Usage
-	}
-	first := sample(link, 1)
+	a.freeze(t, pid)
+	a.freeze(t, pid) // once more
+	first := a.hear(t, func(w word) bool { return w.Usage != nil && len(w.Usage.Suspended) == 1 }).Usage
 	if s := first.Suspended[0]; s.From.Before(before) || !s.To.Equal(first.At) {
 		t.Errorf("frozen after %s: %+v", before, first)
 	}
-	link.Close()
-	next, _ := reachShim(t, folder)
-	second := sample(next, 1)
+	second := a.hear(t, func(w word) bool { return w.Usage != nil }).Usage
 	if s := second.Suspended[0]; !s.From.Equal(first.Suspended[0].From) || !s.To.Equal(second.At) || !s.To.After(first.At) {
 		t.Errorf("after %+v: %+v", first, second)
 	}
-	send(t, next, Order{Thaw: true})
+	a.tell(t, thaw)
 	open()
-	e := hear(t, next, hasEnded("a")).Record.Exit
+	e := a.end(t)
 	if e.Code != 3 || len(e.Suspended) != 1 {
 		t.Fatalf("%+v", e)
 	}
@@ -193,7 +155,7 @@ func TestTimeoutDoesNotCountStandstills(t *testing.T) {
 		"it stood still for long":     {50 * time.Minute, false, false},
 		"it is frozen":                {0, true, false},
 	} {
-		task := newTask(Launch{Folder: t.TempDir(), Timeout: 30 * time.Minute}, newShim(nil))
+		task := newTask(Launch{Folder: t.TempDir(), Timeout: 30 * time.Minute}, newShim(func(Usage) {}))
 		task.meter = newMeter(task.folder, task.launch)
 		task.exit.Start, task.began = time.Now().Add(-time.Hour), uptime.Read()-time.Hour
 		task.meter.still.freeze(task.exit.Start)
@@ -206,47 +168,46 @@ func TestTimeoutDoesNotCountStandstills(t *testing.T) {
 	}
 }
 
-// A command that is about to begin is frozen when it has. One that the server
-// starts later, such as the probe of the next one, is not.
-func TestFreezeIsForCommandsThatWereStarted(t *testing.T) {
+// A command that has not begun is frozen when it has.
+func TestACommandIsFrozenWhenItBegins(t *testing.T) {
 	t.Parallel()
-	link, _ := reachShim(t, t.TempDir())
-	early, late := script(t, "early", "echo $$; exec sleep 1000"), script(t, "late", "exit 7")
-	send(t, link, Order{Start: &early}, Order{Freeze: true}, Order{Start: &late})
-	if r := hear(t, link, hasEnded("late")); r.Record.Exit.Code != 7 {
-		t.Errorf("%+v", r.Record.Exit)
+	l := script(t, "early", "echo $$; exec sleep 1000")
+	l.Grace = time.Hour
+	s := newShim(func(Usage) {})
+	s.frozen.Store(true)
+	task := newTask(l, s)
+	task.meter = newMeter(task.folder, l)
+	c := exec.Command("sleep", "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
 	}
-	pid := process(t, early)
-	if !waittest.Until(func() bool { return len(running(pid)) == 0 }) {
+	defer func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}()
+	task.followFreeze(&command{pid: c.Process.Pid})
+	if !waittest.Until(func() bool { return len(running(c.Process.Pid)) == 0 }) {
 		t.Error("it runs")
-	}
-	send(t, link, Order{Stop: &Stop{ID: "early"}})
-	if r := hear(t, link, hasEnded("early")); !r.Record.Exit.Stopped {
-		t.Errorf("%+v", r.Record.Exit)
 	}
 }
 
-// A command that is evicted ends although it is frozen, says why, and leaves no
-// files. The others go on.
+// A command that is evicted ends although it is frozen, says why, and leaves no files.
 func TestEvictedCommandLeavesNoFiles(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	link, _ := reachShim(t, folder)
 	large := script(t, "large", `trap '' TERM; head -c 3000000 /dev/zero > file; mkdir closed; touch closed/x ../tmp/x; chmod 0 closed; echo $$; while :; do sleep 0.01; done`)
-	small, open := gated(t, "small")
-	send(t, link, Order{Start: &large}, Order{Start: &small})
-	process(t, large)
-	process(t, small)
+	before := large.Before()
+	a := begin(t, large)
+	pid := process(t, large)
 	given := Folder(large.Folder).path(InputFolder)
 	if err := errors.Join(os.Mkdir(given, 0o755), os.WriteFile(given+"/copied", make([]byte, 5000000), 0o644), os.Link(Folder(large.Folder).path(WorkFolder)+"/file", given+"/linked")); err != nil {
 		t.Fatal(err)
 	}
-	if sizes := freeze(t, link); len(sizes) != 2 || sizes["large"].Bytes < 8000000 || sizes["large"].Bytes > 9000000 || sizes["small"].Bytes > 1000000 {
-		t.Errorf("%v", sizes)
+	a.freeze(t, pid)
+	if s := before.Size("large", Folder(large.Folder), a.process.Pid); s.ID != "large" || s.Bytes < 8000000 || s.Bytes > 9000000 {
+		t.Errorf("it takes up %+v", s)
 	}
-	send(t, link, Order{Stop: &Stop{ID: "large", Evict: true}})
-	r := hear(t, link, hasEnded("large"))
-	if e := r.Record.Exit; !e.Evicted || e.Stopped || e.NoSpace {
+	a.tell(t, evict)
+	if e := a.end(t); !e.Evicted || e.Stopped || e.NoSpace {
 		t.Errorf("%+v", e)
 	}
 	for _, name := range []string{WorkFolder, TempFolder, InputFolder} {
@@ -257,33 +218,34 @@ func TestEvictedCommandLeavesNoFiles(t *testing.T) {
 	if _, err := os.Stat(Folder(large.Folder).Log()); err != nil {
 		t.Errorf("its log: %v", err)
 	}
-	link.Close()
-	next, records := reachShim(t, folder) // another server knows why, and thaws the other
-	if records["large"].Exit == nil || !records["large"].Exit.Evicted {
-		t.Errorf("the next server knows %+v", records["large"])
-	}
-	send(t, next, Order{Thaw: true})
-	open()
-	if r := hear(t, next, hasEnded("small")); r.Record.Exit.Code != 3 {
-		t.Errorf("the other: %+v", r.Record.Exit)
-	}
 }
 
 // What a command has stopped itself stays as it is when the command is thawed.
 func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
 	t.Parallel()
-	link, _ := reachShim(t, t.TempDir())
 	l := script(t, "a", `sleep 1000 > /dev/null 2>&1 & kill -STOP $!; echo $!; trap 'exit 4' TERM; wait`)
-	send(t, link, Order{Start: &l})
+	l.Grace = 1 << 40
+	a := begin(t, l)
 	pid := process(t, l)
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) }) // nothing stands around this command that would
 	if !waittest.Until(func() bool { return processes.Stopped(pid) }) {
 		t.Fatal("it is not stopped")
 	}
-	freeze(t, link)
-	send(t, link, Order{Thaw: true}, Order{Stop: &Stop{ID: "a", Grace: 1 << 40}})
-	if r := hear(t, link, hasEnded("a")); !r.Record.Exit.Stopped || r.Record.Exit.Code != 4 {
-		t.Errorf("%+v", r.Record.Exit)
+	shell := processes.Children(a.process.Pid)
+	if len(shell) != 1 {
+		t.Fatalf("it has the processes %v", shell)
+	}
+	a.freeze(t, shell[0])
+	a.tell(t, thaw)
+	if !waittest.Until(func() bool { return !processes.Stopped(shell[0]) }) {
+		t.Fatal("it is not thawed")
+	}
+	if !processes.Stopped(pid) {
+		t.Error("what it has stopped itself goes on")
+	}
+	a.tell(t, stop)
+	if e := a.end(t); !e.Stopped || e.Code != 4 {
+		t.Errorf("%+v", e)
 	}
 }
 
@@ -291,18 +253,17 @@ func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
 func TestCommandIsFrozenByItsGroup(t *testing.T) {
 	t.Parallel()
 	group := unifiedGroup(t)
-	link, _ := reachShim(t, t.TempDir())
 	l := script(t, "a", `echo $$; while :; do (true & (true & true)); done`)
 	l.Cgroup.Folder = group
-	send(t, link, Order{Start: &l})
+	a := begin(t, l)
 	process(t, l)
-	freeze(t, link)
-	if line(filepath.Join(group, "cgroup.events"), "frozen") != 1 {
+	a.tell(t, freeze)
+	if !waittest.Until(func() bool { return line(filepath.Join(group, "cgroup.events"), "frozen") == 1 }) {
 		t.Error("the group is not frozen")
 	}
-	send(t, link, Order{Stop: &Stop{ID: "a", Evict: true}})
-	if r := hear(t, link, hasEnded("a")); !r.Record.Exit.Evicted {
-		t.Errorf("%+v", r.Record.Exit)
+	a.tell(t, evict)
+	if e := a.end(t); !e.Evicted {
+		t.Errorf("%+v", e)
 	}
 	if line(filepath.Join(group, "cgroup.events"), "frozen") != 0 {
 		t.Error("the next command in the group would be frozen")
@@ -357,7 +318,7 @@ func TestFailureOnFullFileSystemIsNotTheCommands(t *testing.T) {
 		"the disk was never that full": {Exit{Code: 1}, 0, false},
 	} {
 		l := script(t, "a", "")
-		task := newTask(l, newShim(nil))
+		task := newTask(l, newShim(func(Usage) {}))
 		task.meter, task.exit = newMeter(task.folder, l), tt.exit
 		task.exit.End = time.Now()
 		if tt.ago > 0 {
@@ -383,14 +344,12 @@ func TestFailureIsNotTheCommandsWhereItFillsTheDiskAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	link, _ := reachShim(t, t.TempDir())
 	l := script(t, "a", "head -c 2000000 /dev/zero > file; exit 1")
 	if err := unix.Mkdir(filepath.Join(folder, WorkFolder), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	l.Folder, l.Dir = folder, filepath.Join(folder, WorkFolder)
-	send(t, link, Order{Start: &l})
-	if e := hear(t, link, hasEnded("a")).Record.Exit; !e.NoSpace {
+	if e := begin(t, l).end(t); !e.NoSpace {
 		t.Errorf("%+v", e)
 	}
 }
@@ -402,7 +361,7 @@ func TestCommandThatEndsWhenItIsEvictedIsEvicted(t *testing.T) {
 	for _, text := range []string{"echo made > file", "exit 1"} {
 		l := script(t, "a", text)
 		l.Outputs = []OutputPattern{{Port: "o", Path: "file"}}
-		task := newTask(l, newShim(nil))
+		task := newTask(l, newShim(func(Usage) {}))
 		task.evicted.Store(true)
 		if e := task.execute(); !e.Evicted || len(e.Outputs) > 0 || e.NoSpace {
 			t.Errorf("%s: %+v", text, e)

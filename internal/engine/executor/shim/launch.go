@@ -71,17 +71,14 @@ const (
 // The statuses of the shim itself.
 const (
 	Done           = 0
-	AlreadyRunning = 75 // the folder has a shim
+	AlreadyRunning = 75 // another process has the attempt
 	Failed         = 70 // it could not go on
 	BadArguments   = 64 // its arguments are wrong
 )
 
-// Version changes with what a Launch means. It is what the shim answers, as its
-// status, when it is asked for VersionFlag, and says when a server comes: a
-// server hands its tasks to no shim that is newer, or older than oldestCurrent,
-// which is the first that understands every Launch of this build.
+// Version is what the small program answers, as its status, when it is asked for
+// VersionFlag: it can be run.
 const (
-	Version       = 111
-	oldestCurrent = 109
-	VersionFlag   = "-version"
+	Version     = 112
+	VersionFlag = "-version"
 )

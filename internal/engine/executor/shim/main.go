@@ -1,14 +1,9 @@
 package shim
 
 import (
-	"net"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/firstprocess"
-	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
 )
 
@@ -17,15 +12,13 @@ const shimArgument = "__millrace-shim"
 
 // What a shim can be asked to do.
 const (
-	serveFlag = "-serve" // a folder, whose listener is descriptor listenFD
 	reapFlag  = "-reap"  // a command, after its limits
 	initFlag  = "-init"  // as the first process of a sandbox, with the limits of its commands
 	relayFlag = "-relay" // a command, after the socket that it reaches at relay.Address
-	listenFD  = 3
 )
 
-// IsShimCall reports whether a program was started to serve as shim, in place of
-// the small one. It then calls Main and exits with what that returns, before
+// IsShimCall reports whether a program was started as one of the shim's processes, in
+// place of the small one. It then calls Main and exits with what that returns, before
 // it does anything else.
 func IsShimCall(args []string) bool { return len(args) > 1 && args[1] == shimArgument }
 
@@ -67,17 +60,6 @@ func Main(args []string) int {
 		return reap(limits, args[4:])
 	case len(args) > 3 && args[1] == relayFlag:
 		return relay.Run(args[2], args[3:])
-	case len(args) != 3 || args[1] != serveFlag:
-		return BadArguments
 	}
-	rawfile.KeepDescriptors()
-	runtime.LockOSThread() // so that no command's thread is the first of the process
-	file := os.NewFile(listenFD, socketFile)
-	listener, err := net.FileListener(file)
-	file.Close()
-	socket, ok := listener.(*net.UnixListener)
-	if err != nil || !ok {
-		return BadArguments
-	}
-	return serve(filepath.Clean(args[2]), socket)
+	return BadArguments
 }

@@ -1,14 +1,10 @@
 package shim
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,48 +89,6 @@ func TestAbsenceCountsSuspendedTime(t *testing.T) {
 	}
 }
 
-func TestAJournalIsReadOn(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), journalFile)
-	j, records, err := openJournal(path)
-	if err != nil || len(records) != 0 {
-		t.Fatal(records, err)
-	}
-	about := json.RawMessage(`{"slot":1}`)
-	for _, r := range []Record{
-		{ID: "released", Fence: "f"},
-		{ID: "ended", Fence: "f", Metadata: about},
-		{ID: "released", Exit: &Exit{}},
-		{ID: "ended", Fence: "f", Exit: &Exit{Code: 3}},
-		{ID: "runs", Fence: "f", Metadata: about},
-	} {
-		if err := j.write(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := j.erase("released"); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte("released")) {
-		t.Errorf("what was released is still there: %s, %v", text, err)
-	}
-	if _, err := unix.Pwrite(j.fd, []byte(`{"id":"torn","fe`), j.size); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // what was rewritten is read the same
-		_, records, err = openJournal(path)
-		if err != nil || len(records) != 2 {
-			t.Fatalf("%d records, %v", len(records), err)
-		}
-		if r := records["ended"]; r.Lost || r.Exit == nil || r.Exit.Code != 3 || string(r.Metadata) != string(about) {
-			t.Errorf("ended: %+v", r)
-		}
-		if r := records["runs"]; !r.Lost || r.Exit != nil || r.Fence != "f" {
-			t.Errorf("what ran: %+v", r)
-		}
-	}
-}
-
 // A command that is stopped while what stands around it has not started it yet gets TERM
 // when it is there, and not only KILL after its grace.
 func TestCommandThatIsStoppedBeforeItBeginsGetsTERM(t *testing.T) {
@@ -149,7 +103,7 @@ func TestCommandThatIsStoppedBeforeItBeginsGetsTERM(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	l := Launch{Folder: t.TempDir(), Reaped: true}
-	stopped, stands := newTask(l, newShim(nil)), &command{pid: c.Process.Pid}
+	stopped, stands := newTask(l, newShim(func(Usage) {})), &command{pid: c.Process.Pid}
 	stopped.meter = newMeter(Folder(l.Folder), l)
 	stopped.end(stands, &stopped.exit.Stopped, time.Hour)
 	if stopped.terminated {

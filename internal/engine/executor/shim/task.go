@@ -196,8 +196,6 @@ func (t *task) begin(joined bool) (*command, error) {
 func (t *task) watch(c *command) {
 	defer t.meter.still.watch()()
 	presence := newServerPresence(t.launch.AbandonAfter-t.launch.Grace, uptime.Read())
-	t.shim.watch(t)
-	defer t.shim.unwatch(t)
 	next := time.Now().Add(tick)
 	for soon := time.Now().Add(leastDiskTick); !c.gone(); {
 		t.wait(c, time.Until(soon))
@@ -216,7 +214,7 @@ func (t *task) watch(c *command) {
 		}
 		soon = now.Add(t.meter.disk.lookAfter())
 	}
-	t.noteFull(time.Now()) // since the last look; nobody makes room before we have answered or unwatch
+	t.noteFull(time.Now()) // since the last look
 }
 
 // wait keeps the log while it waits for something to end.
@@ -251,7 +249,7 @@ func (t *task) look(c *command, now time.Time, p *serverPresence) {
 	if grace, asked := t.stopAsked(); asked {
 		t.end(c, t.whyStopped(), grace)
 	}
-	if t.shim.shuttingDown() {
+	if t.shim.shutdown.Load() {
 		t.end(c, &t.exit.Preempted, t.launch.Grace)
 	}
 	if t.overtime(now) {
@@ -262,7 +260,7 @@ func (t *task) look(c *command, now time.Time, p *serverPresence) {
 	}
 	usage, overMemory := t.meter.look(now)
 	if usage != nil {
-		t.shim.reportUsage(t.launch.ID, *usage)
+		t.shim.sampled(*usage)
 	}
 	if overMemory {
 		t.end(c, &t.exit.OOM, 0)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/waittest"
@@ -24,11 +23,8 @@ import (
 
 // Where the small shim was not built, the test program is its own.
 func TestMain(m *testing.M) {
-	switch {
-	case job.IsJobCall(os.Args):
-		syscall.Exit(job.Main(os.Args))
-	case shim.IsShimCall(os.Args):
-		syscall.Exit(shim.Main(os.Args))
+	if job.IsCall(os.Args) {
+		syscall.Exit(job.Run(os.Args))
 	}
 	// Tests wait for the cluster, not for a processor.
 	flag.Parse()

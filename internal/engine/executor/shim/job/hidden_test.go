@@ -12,11 +12,8 @@ import (
 
 // The test program is the job's, too.
 func TestMain(m *testing.M) {
-	switch {
-	case IsJobCall(os.Args):
-		os.Exit(Main(os.Args))
-	case shim.IsShimCall(os.Args):
-		os.Exit(shim.Main(os.Args))
+	if IsCall(os.Args) {
+		os.Exit(Run(os.Args))
 	}
 	os.Exit(m.Run())
 }

@@ -87,7 +87,7 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), name)
 // Create writes a job's files. The job itself comes last: without it there is
 // none.
 func (f Folder) Create(j Job, c Control) error {
-	return errors.Join(f.WriteControl(c), f.WriteState(State{}), write(f.path(jobFile), j, true))
+	return errors.Join(f.WriteControl(c), f.WriteState(State{}), write(f.path(jobFile), j, !j.Local)) // a local one ends with its machine
 }
 
 // Job reads what is to be done.

@@ -33,6 +33,18 @@ func IsJobCall(args []string) bool {
 	return len(args) > 2 && args[len(args)-2] == runFlag && (len(args) == 3 || shim.IsShimCall(args))
 }
 
+// IsCall reports whether a program was started to be any of the shim's processes. It then
+// calls Run and exits with what that returns, before it does anything else.
+func IsCall(args []string) bool { return IsJobCall(args) || shim.IsShimCall(args) }
+
+// Run is Main for a job, and otherwise shim.Main.
+func Run(args []string) int {
+	if IsJobCall(args) {
+		return Main(args)
+	}
+	return shim.Main(args)
+}
+
 const (
 	// beatEvery is how often a job says that it lives, and brings its log to where
 	// the server can read it.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/local"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/waittest"
 )
@@ -21,8 +21,8 @@ var Limits = tool.Limits{CPU: 20 * time.Second, Time: time.Minute, Memory: 512 <
 // Main runs the tests of a package that uses New: where no shim is embedded, the
 // test program is its own.
 func Main(m *testing.M) {
-	if shim.IsShimCall(os.Args) {
-		syscall.Exit(shim.Main(os.Args))
+	if job.IsCall(os.Args) {
+		syscall.Exit(job.Run(os.Args))
 	}
 	waittest.Main(m)
 }

@@ -6,13 +6,7 @@ package main
 import (
 	"os"
 
-	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
-func main() {
-	if job.IsJobCall(os.Args) {
-		os.Exit(job.Main(os.Args))
-	}
-	os.Exit(shim.Main(os.Args))
-}
+func main() { os.Exit(job.Run(os.Args)) }
