@@ -48,16 +48,18 @@ func (t *task) isOver() bool {
 	}
 }
 
-// next takes the task that came first out of the queue, if it fits. Nothing overtakes
-// it, so that a large one gets its turn.
+// next takes the first task that may start out of the queue, if it fits. Nothing overtakes
+// it, so that a large one gets its turn. A task that was handed over, and whose run was lost
+// before it could be started, holds up nobody.
 func (c *cluster) next() *task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.halted || len(c.queue) == 0 || !c.queue[0].ready || !c.room.fits(c.queue[0].spec) {
+	first := slices.IndexFunc(c.queue, func(t *task) bool { return t.ready })
+	if c.closed || c.halted || first < 0 || !c.room.fits(c.queue[first].spec) {
 		return nil
 	}
-	t := c.queue[0]
-	c.queue = slices.Delete(c.queue, 0, 1)
+	t := c.queue[first]
+	c.queue = slices.Delete(c.queue, first, first+1)
 	t.started, t.share = true, c.room.take(t.spec)
 	return t
 }
