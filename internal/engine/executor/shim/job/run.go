@@ -371,7 +371,8 @@ func (r *runner) deliver(e shim.Exit) {
 	until := time.Now().Add(deliverFor)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		err := r.say(func(s *State) { s.Exit, s.Key = &e, nil })
-		if err == nil || time.Now().After(until) {
+		heard := r.job.Local && errors.Is(err, fs.ErrNotExist) // by the server, which has removed the folder since
+		if err == nil || heard || time.Now().After(until) {
 			return
 		}
 		time.Sleep(wait)
