@@ -181,7 +181,6 @@ var alone = map[string]string{
 	"internal/workflows/pipelinefile":                "reads the files of strangers, and keeps nothing",
 	"internal/engine/executor/kubernetes":            "an adapter",
 	"internal/httpapi/attempts":                      "for programs beside tasks, not for people",
-	"internal/engine/executor/shim/processes":        "knows /proc, and nothing of tasks",
 	"internal/engine/executor/environments/channels": "reads what strangers publish, and builds nothing",
 	"internal/engine/executor/environments/machine":  "knows the files of pip and conda, and nothing of indexes",
 }
