@@ -65,6 +65,13 @@ func (s *slots) take() (slot, error) {
 	return slot{}, errNoSlot
 }
 
+// free gives back the slot of a task that is over. Its file says nothing of the task any
+// more, whose team may be erased.
+func (s *slots) free(n int) {
+	delete(s.used, n)
+	_ = os.Truncate(filepath.Join(s.folder, strconv.Itoa(n)), 0) // else the next server does
+}
+
 // lock is the file of a slot, locked; nil if somebody else has locked it.
 func (s *slots) lock(n int) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(s.folder, strconv.Itoa(n)), os.O_RDWR|os.O_CREATE, 0o600)
@@ -113,7 +120,9 @@ func (s *slots) taken() (map[int]share, error) {
 		}
 		if file != nil {
 			s.groups.end(n)
-			file.Close()
+			if err := errors.Join(file.Truncate(0), file.Close()); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		var by share

@@ -46,11 +46,28 @@ func TestASlotIsOneTasks(t *testing.T) {
 	if taken, err := next.taken(); err != nil || len(taken) > 0 {
 		t.Errorf("%v are taken, %v", taken, err)
 	}
+	says := func(n int) string {
+		text, err := os.ReadFile(filepath.Join(next.folder, strconv.Itoa(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if text := says(first.number); text != "" {
+		t.Errorf("the file of a slot that is free says %s", text)
+	}
 	again, err := next.take()
 	if err != nil || again.number != first.number {
 		t.Errorf("a slot that is free is not used: %d, %v", again.number, err)
 	}
+	if err := again.write(by); err != nil {
+		t.Fatal(err)
+	}
 	again.Close()
+	next.free(again.number)
+	if text := says(again.number); text != "" {
+		t.Errorf("the file of a slot that was given back says %s", text)
+	}
 }
 
 // In a slot of which there is something left in the group, no task starts: that is ended.

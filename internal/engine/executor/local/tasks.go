@@ -209,7 +209,7 @@ func (c *cluster) end(t *task, s reconciler.JobStatus) {
 		} else if slices.Contains(said.Exit.NotEnforced, "cpu") {
 			c.groups.forget(t.slot) // somebody has removed them
 		}
-		delete(c.slots.used, t.slot)
+		c.slots.free(t.slot)
 	}
 	c.room.free(t.share)
 	t.status = s
