@@ -405,18 +405,21 @@ func TestALookEndsNothing(t *testing.T) {
 			t.Errorf("local %t: stopped %t, by the cluster %t", isLocal, e.Stopped, r.ended)
 		}
 	}
-	waiting := Control{Until: time.Now().Add(time.Hour)} // further off than it can be
-	r := claimed(t, Job{Local: true, Launch: shim.Launch{AbandonAfter: 10 * time.Minute}}, waiting)
-	r.signals = make(chan os.Signal)
-	began := make(chan error)
-	go func() { began <- r.awaitServer() }()
-	r.signals <- Look
-	waiting.Renewals++
-	if err := r.folder.WriteControl(waiting); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-began; err != nil {
-		t.Errorf("before the command begins: %v", err)
+}
+
+// A server whose clock is another one than this process's has its tasks begin at once, and
+// not when it renews them.
+func TestALocalJobBeginsWhateverTheServersClockIs(t *testing.T) {
+	t.Parallel()
+	for name, until := range map[string]time.Time{
+		"past": time.Now().Add(-time.Hour), "further off than it can be": time.Now().Add(time.Hour),
+	} {
+		for _, stop := range []bool{false, true} {
+			r := claimed(t, Job{Local: true, Launch: shim.Launch{AbandonAfter: 10 * time.Minute}}, Control{Until: until, Stop: stop})
+			if err := r.awaitServer(); errors.Is(err, errStopped) != stop || err != nil && !stop {
+				t.Errorf("%s, stopped %t: %v", name, stop, err)
+			}
+		}
 	}
 }
 

@@ -226,7 +226,8 @@ func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 
 // awaitServer returns when a server is certain to want the job. The server has written
 // until when it does, by its own clock. Where that is past by the clock of this machine, or
-// further off than it can be, only a renewal can tell.
+// further off than it can be, only a renewal can tell. The server of this machine has just
+// started the process, so it wants it, whatever its clock says.
 func (r *runner) awaitServer() error {
 	away, first := r.job.Launch.AbandonAfter, int64(-1)
 	_, err := r.follow(away/3, func(c Control) bool { // servers renew after a sixth of it
@@ -234,7 +235,7 @@ func (r *runner) awaitServer() error {
 			first = c.Renewals
 		}
 		left := time.Until(c.Until)
-		return c.Until.IsZero() || left > 0 && left <= away+clockError || c.Renewals != first
+		return r.job.Local || c.Until.IsZero() || left > 0 && left <= away+clockError || c.Renewals != first
 	})
 	return err
 }
@@ -270,13 +271,10 @@ func (r *runner) follow(patience time.Duration, enough func(Control) bool) (Cont
 		}
 		select {
 		case s := <-r.signals:
-			switch {
-			case r.isLook(s):
-			case s == unix.SIGUSR1:
+			if s == unix.SIGUSR1 {
 				return c, errStopped
-			default:
-				return c, errors.New("the machine ended the job before it began")
 			}
+			return c, errors.New("the machine ended the job before it began")
 		case <-time.After(askEvery):
 		}
 	}
