@@ -31,7 +31,7 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 			now.list = append(now.list, byKey[key])
 		}
 	}
-	r.clock.Observe(now.at, now.list)
+	r.observe(now)
 	if since := r.waitsSince(); !since.IsZero() {
 		r.clock.Wait(since, now.at)
 	}

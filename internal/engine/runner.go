@@ -107,6 +107,7 @@ func newExecution(r runs.Run) execution {
 // are not in it.
 type snapshot struct {
 	at   time.Time
+	over time.Time // when it had been taken
 	list []executor.Status
 }
 

@@ -61,9 +61,16 @@ func (r *runner) stopAndWait(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
+// observe has the clock know how the attempts stood. A look during which this process stood
+// still shows ends that came long after it began.
+func (r *runner) observe(now snapshot) {
+	r.clock.Wait(now.at, now.over)
+	r.clock.Observe(now.at, now.list)
+}
+
 // noteStopped looks a last time at attempts that have ended.
 func (r *runner) noteStopped(now snapshot) {
-	r.clock.Observe(now.at, now.list)
+	r.observe(now)
 	over := map[executor.Key]executor.Status{}
 	for key, t := range r.live {
 		if !t.ended && !t.starting && now.at.After(t.submittedAt) { // one that is not listed is gone

@@ -258,12 +258,13 @@ func (e *Engine) observe(ctx context.Context) {
 		e.logError(ctx, "cannot look at attempts", err)
 		return
 	}
+	over := e.Now()
 	byRun := map[ids.Run][]executor.Status{}
 	for _, s := range seen {
 		byRun[s.Key.Run] = append(byRun[s.Key.Run], s)
 	}
 	for id, c := range runners {
-		c.deliver(snapshot{at, byRun[id]})
+		c.deliver(snapshot{at, over, byRun[id]})
 	}
 }
 

@@ -159,7 +159,8 @@ func (c *Clock) Observe(at time.Time, list []executor.Status) {
 }
 
 // Wait takes in that nothing has moved since a moment in what the platform does for the
-// run, such as storing outputs. Up to lateAfter that is part of the work.
+// run, such as storing outputs or looking at its attempts. Up to lateAfter that is part of
+// the work.
 func (c *Clock) Wait(since, at time.Time) {
 	if c.Counts() && at.Sub(since) >= lateAfter {
 		c.excuse(executor.Span{From: since, To: at})

@@ -181,6 +181,15 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 				c.Wait(at(min(s, 3)), at(s))
 			}
 		}, want: 8 * seconds},
+		"a look during which the server stood still": {story: func(c *runclock.Clock, now func(int)) {
+			c.Start(running(0))
+			c.Observe(at(1), []executor.Status{seen(0, 1)})
+			now(60)
+			c.Wait(at(2), at(60))
+			c.Observe(at(2), []executor.Status{claimed(0, 60, 10)})
+			now(61)
+			c.Observe(at(61), []executor.Status{claimed(0, 60, 10)})
+		}, want: 10 * seconds},
 		"a suspended task": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
 			look(c, now, 1, 50, func(s int) []executor.Status { return []executor.Status{suspended(running(0), 2, min(s, 42))} })
