@@ -112,7 +112,7 @@ test("what Nextflow reported of a run and its tasks is shown, and nothing that c
     else await send("PUT", `${run}/${verb}`, JSON.stringify(body));
   }
   await page.goto(`${harness.url}/runs/${run}`);
-  await page.getByRole("heading", { name: "Error executing process > 'REPORT'" }).waitFor();
+  await page.getByRole("heading", { name: "Task REPORT exited with status 3: the report cannot be made" }).waitFor();
   expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   expect(await page.getByRole("tab", { name: "Outputs" }).count()).toBe(0);
   await page.getByRole("tab", { name: "Items" }).click();
