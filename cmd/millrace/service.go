@@ -12,8 +12,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// listen takes the socket that the service manager holds, or opens one. A socket
-// that outlives us lets clients wait, instead of being refused, while we restart.
+// listen returns the socket that the service manager has opened, or opens one. With a
+// socket of the manager's, clients wait while the server restarts, and are not refused.
 func listen(address string) (net.Listener, error) {
 	given, err := activation.Listeners()
 	if err != nil {

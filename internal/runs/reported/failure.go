@@ -12,7 +12,7 @@ type FailedTask struct {
 	Step     string
 	Name     string
 	ExitCode *int
-	Said     string // by the task, or of it
+	Said     string // the message that the engine reported with the task
 	Failed   int    // 0: none
 }
 

@@ -30,8 +30,8 @@ import (
 // that nobody can put a newer one of the same name into a later index.
 type index struct {
 	client *http.Client
-	key    []byte      // of the addresses of files
-	sealed cipher.AEAD // the same
+	key    []byte      // from which the nonces of sealed addresses are made
+	sealed cipher.AEAD // seals the addresses of files
 	mirror *url.URL    // of interpreters; nil: there is none
 
 	lacks string                                // why there are none, for everybody; empty: there are some

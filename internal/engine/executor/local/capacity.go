@@ -33,7 +33,7 @@ type sharedDevices struct {
 	users   int
 }
 
-// room is what the machine has, and what of it is taken.
+// room says what the machine has for attempts, and what of it they use.
 type room struct {
 	machine capacity
 	gpus    int

@@ -1,8 +1,8 @@
-// Package local executes attempts on this machine: a process of ours for each, which
-// outlives the server, bubblewrap around its command, control groups where they can be
-// written. It admits what fits the machine, in order of arrival, and finds its attempts
-// again after a restart. It fails closed: without a working sandbox nothing
-// starts, unless no sandbox was asked for.
+// Package local executes attempts on this machine. Each has a process of ours beside it,
+// which outlives the server. Bubblewrap isolates the command, and control groups limit it
+// where the server can write them. Attempts start in the order in which they came, as far
+// as they fit the machine, and a server that starts adopts those of the one before.
+// Without a working sandbox nothing starts, unless no sandbox was asked for.
 package local
 
 import (

@@ -154,7 +154,7 @@ func (a *alone) freeze(t *testing.T, pid int) {
 	still := 0
 	if !waittest.Until(func() bool {
 		if still++; len(running(pid)) > 0 {
-			still = 0         // one that was not seen may have started another
+			still = 0         // a process that was not seen may have started another
 			a.tell(t, freeze) // again, as the server does: a thaw from before may be heard after it
 		}
 		return still == 3

@@ -29,10 +29,10 @@ const (
 	launchFD
 )
 
-// Inherited are the files that a local job is started with, beside the first three; the
-// caller closes them once it has. The lock of the slot is held until both have closed it.
-// The launch takes the place of that in the job's file, and may hold secrets: it is in
-// memory alone.
+// Inherited returns the files that a local job inherits beside its standard input, output
+// and errors. The caller closes them once the job has started. The lock of the slot is held
+// until the caller and the job have closed it. The launch counts in place of the one in the
+// job's file. It may contain secrets, so it is in memory alone.
 func Inherited(slot *os.File, l shim.Launch) ([]*os.File, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
