@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/sizetest"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -234,10 +235,8 @@ func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
 			s := newHarness(t, storetest.SQLite(t))
 			s.flaky = newChance(tt.odds)
 			good := strings.Replace(chain, `"# dummy: exit=3"`, `"true"`, 1)
-			pairs, kills := 150, tt.kills
-			if testing.Short() {
-				pairs, kills = 15, min(kills, 1)
-			}
+			pairs := sizetest.Pick(50, 150)
+			kills := tt.kills * pairs / 150
 			var completing, failing []ids.Run
 			for range pairs {
 				completing = append(completing, s.submit(good, `{}`))

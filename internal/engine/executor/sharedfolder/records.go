@@ -226,17 +226,19 @@ func (r *Records) read(ctx context.Context, a *attempt) reconciler.Attempt {
 }
 
 // hear takes in what the shim of an attempt reports. The times are when this server
-// hears it. The lock of the attempt is held.
+// hears it; a server that stands still while it reads hears it before. The last report
+// says nothing of when the attempt was at work: it may be old. The lock of the attempt is
+// held.
 func (r *Records) hear(ctx context.Context, a *attempt) {
+	now := r.config.Now()
 	s, err := a.folder.State()
 	if err != nil || s.Fence != a.kept.Job.Fence {
 		return
 	}
-	now := r.config.Now()
 	if a.kept.BeganAt.IsZero() {
 		a.kept.BeganAt = now
 	}
-	if s.Beats != a.beats {
+	if s.Beats != a.beats && s.Exit == nil {
 		a.beats, a.kept.HeardAt = s.Beats, now
 	}
 	a.kept.Host, a.kept.Usage = s.Host, s.Usage

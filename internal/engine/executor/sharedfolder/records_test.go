@@ -320,7 +320,7 @@ func TestWhatAJobReports(t *testing.T) {
 	if a := say(job.State{Fence: "f", Beats: 2, Usage: &shim.Usage{Memory: 7}}); !a.HeardAt.Equal(at(4)) || !a.RunningAt.Equal(at(2)) || a.Usage == nil || a.Usage.Memory != 7 {
 		t.Errorf("it lives: %+v", a)
 	}
-	if a := say(job.State{Fence: "f", Beats: 3, Exit: &shim.Exit{Fence: "f", Code: 3, End: at(1000)}}); !a.EndedAt.Equal(at(5)) || !a.Reported {
+	if a := say(job.State{Fence: "f", Beats: 3, Exit: &shim.Exit{Fence: "f", Code: 3, End: at(1000)}}); !a.EndedAt.Equal(at(5)) || !a.Reported || !a.HeardAt.Equal(at(4)) {
 		t.Errorf("it has ended: %+v", a)
 	}
 	if a := say(job.State{Fence: "f", Beats: 4, Exit: &shim.Exit{Fence: "f"}}); !a.EndedAt.Equal(at(5)) {
