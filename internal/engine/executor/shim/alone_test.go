@@ -163,6 +163,16 @@ func (a *alone) freeze(t *testing.T, pid int) {
 	}
 }
 
+// thaw thaws the command that begins with a process, and returns when it goes on: until
+// then it would seem to be frozen again.
+func (a *alone) thaw(t *testing.T, pid int) {
+	t.Helper()
+	a.tell(t, thaw)
+	if !waittest.Until(func() bool { return len(running(pid)) > 0 }) {
+		t.Fatal("it is not thawed")
+	}
+}
+
 // gated is an attempt that says which process it is and waits until open is called.
 func gated(t *testing.T, id string) (l Launch, open func()) {
 	t.Helper()

@@ -103,7 +103,7 @@ func TestFrozenCommandsStartNoPrograms(t *testing.T) {
 			if left := running(pid); len(left) > 0 {
 				t.Fatalf("%v of %s run", left, l.ID)
 			}
-			a.tell(t, thaw)
+			a.thaw(t, pid)
 		}
 		a.tell(t, stop)
 		if e := a.end(t); !e.Stopped {
@@ -236,10 +236,7 @@ func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
 		t.Fatalf("it has the processes %v", shell)
 	}
 	a.freeze(t, shell[0])
-	a.tell(t, thaw)
-	if !waittest.Until(func() bool { return !processes.Stopped(shell[0]) }) {
-		t.Fatal("it is not thawed")
-	}
+	a.thaw(t, shell[0])
 	if !processes.Stopped(pid) {
 		t.Error("what it has stopped itself goes on")
 	}
