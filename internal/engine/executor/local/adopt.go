@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/folder"
+	"github.com/millrace/millrace/internal/engine/executor/sharedfolder"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
@@ -35,7 +36,7 @@ func (c *cluster) adopt() error {
 	for n, by := range taken {
 		c.adoptTask(n, by)
 	}
-	return c.removeUnsubmitted()
+	return c.tidy()
 }
 
 // adoptTask takes over the task that uses a slot. The lock is held.
@@ -83,9 +84,11 @@ func isLocked(path string) bool {
 	return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK
 }
 
-// removeUnsubmitted removes what was prepared and never submitted, or never started: it
-// is of no use to anybody. The lock is held.
-func (c *cluster) removeUnsubmitted() error {
+// tidy removes what was prepared and never submitted, or never started: it is of no use
+// to anybody. What began before the machine was last started counts as lost, even if it
+// says that it has ended: nothing brings what a task writes to the disk before the server
+// stores it. The lock is held.
+func (c *cluster) tidy() error {
 	entries, err := os.ReadDir(c.folder)
 	for _, entry := range entries {
 		name := entry.Name()
@@ -93,8 +96,11 @@ func (c *cluster) removeUnsubmitted() error {
 		if !entry.IsDir() || name[0] == '.' && !spare || name == ofFileSystem || c.tasks[name] != nil {
 			continue
 		}
-		if spare || useless(job.Folder(c.dir(name))) {
+		f := job.Folder(c.dir(name))
+		if spare || useless(f) {
 			err = errors.Join(err, folder.RemoveAll(c.dir(name)))
+		} else if h, _, herr := f.Holder(); herr == nil && h.IsOfEarlierBoot() {
+			err = errors.Join(err, sharedfolder.ForgetEnd(f, h.Fence))
 		}
 	}
 	return err

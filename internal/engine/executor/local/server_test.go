@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,6 +107,33 @@ func TestATaskOutlivesItsServer(t *testing.T) {
 				t.Errorf("the log of one run is %q", log)
 			}
 		})
+	}
+}
+
+// A task that has ended may not have all of its files on the disk when the machine loses
+// power. It is lost with the machine, even if its end is there.
+func TestATaskFromBeforeTheMachineStartedIsLost(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, bare)
+	s := b.Spec(t, "true")
+	h := b.Submit(t, s)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Fatalf("it ends as %+v", seen)
+	}
+	b.Leave()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	claim := filepath.Join(s.Dir, "claim")
+	text, cerr := os.ReadFile(claim)
+	if err := errors.Join(err, cerr); err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(text, bytes.TrimSpace(boot), []byte("an-earlier-one"))
+	if err := os.WriteFile(claim, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.Subject = bare(t, b.Folder)
+	if seen := b.End(t, h); seen.Phase != executor.Gone || seen.Reason != executor.Lost {
+		t.Errorf("after the machine was restarted it is %+v", seen)
 	}
 }
 

@@ -259,6 +259,16 @@ func (r *Records) writeOutcome(a *attempt, o reconciler.Outcome) error {
 	return err
 }
 
+// ForgetEnd has an attempt that has begun count as one whose shim is silent, whatever was
+// said of its end.
+func ForgetEnd(f job.Folder, fence string) error {
+	err := os.Remove(string(f) + outcomeFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, f.WriteState(job.State{Fence: fence}))
+}
+
 // outcomeName is of one attempt alone: nobody can put in the outcome of another.
 func outcomeName(a *attempt) string { return "outcome " + a.kept.Job.Fence }
 

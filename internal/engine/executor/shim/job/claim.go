@@ -115,8 +115,11 @@ func (f Folder) Holder() (h Holder, lives bool, err error) {
 		return h, false, err
 	}
 	free := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == nil // until it is closed
-	return h, !free && h.Boot == bootID(), nil
+	return h, !free && !h.IsOfEarlierBoot(), nil
 }
+
+// IsOfEarlierBoot reports whether the process began before the machine was last started.
+func (h Holder) IsOfEarlierBoot() bool { return h.Boot != bootID() }
 
 // Signal sends a signal to the process, if it is still that one.
 func (h Holder) Signal(s unix.Signal) error {
@@ -153,7 +156,7 @@ func (h Holder) Descriptor() (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("pidfd_open", err)
 	}
-	if h.Boot != bootID() || processes.Started(h.PID) != h.Started { // the id is another's by now
+	if h.IsOfEarlierBoot() || processes.Started(h.PID) != h.Started { // the id is another's by now
 		unix.Close(fd)
 		return -1, os.ErrProcessDone
 	}

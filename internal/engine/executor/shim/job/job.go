@@ -123,9 +123,10 @@ func (f Folder) Reserve() (*os.File, error) {
 	return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-// WriteLast is WriteState into what was reserved.
-func (f Folder) WriteLast(s State, file *os.File) error {
-	return replace(f.path(stateFile), file, s, true)
+// WriteLast is WriteState into what was reserved. It is durable where the attempt may
+// outlast a loss of power.
+func (f Folder) WriteLast(s State, file *os.File, durable bool) error {
+	return replace(f.path(stateFile), file, s, durable)
 }
 
 func read(path string, into any) error {

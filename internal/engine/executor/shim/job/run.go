@@ -112,7 +112,6 @@ type runner struct {
 	signals chan os.Signal
 	orders  chan os.Signal // of the server of this machine
 	done    chan struct{}  // closed when the command has ended
-	logged  func()         // brings the log to where others can read it
 	ended   bool           // by the cluster, as it said itself
 	control Control        // what the server wants
 	state   State
@@ -140,7 +139,6 @@ func (r *runner) carryOut(p shim.Program) shim.Exit {
 		e.NoProgram = errors.Is(why, exec.ErrNotFound)
 		return e
 	}
-	r.logged = a.SyncLog
 	var listening sync.WaitGroup
 	listening.Go(func() { r.listen(a) })
 	exit := a.Run()
@@ -348,7 +346,9 @@ func (r *runner) sampled(u shim.Usage) {
 		return
 	}
 	r.beat = now
-	r.logged()
+	if !r.job.Local {
+		r.attempt.SyncLog()
+	}
 	_ = r.say(func(s *State) { s.Usage = &u }) // the next one tells as much
 }
 
@@ -358,7 +358,7 @@ func (r *runner) say(change func(*State)) error {
 	change(&r.state)
 	if last := r.last; last != nil && r.state.Exit != nil {
 		r.last = nil
-		return r.folder.WriteLast(r.state, last)
+		return r.folder.WriteLast(r.state, last, !r.job.Local) // a local one ends with its machine
 	}
 	return r.folder.WriteState(r.state)
 }
