@@ -57,7 +57,7 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 		return b, err
 	}
 	b.noNestedNamespaces = bytes.Contains(help, []byte("--disable-userns"))
-	if b.etc, err = freshEtc(folder, idle); err != nil {
+	if b.etc, err = sharedEtc(folder, idle); err != nil {
 		return b, err
 	}
 	if os.Geteuid() != 0 {
@@ -89,12 +89,6 @@ func (b box) taskPlaces() executor.Places {
 		return executor.Places{Work: workdir, Inputs: inputs, Temp: "/tmp", Environment: environmentFolder}
 	}
 	return executor.Places{}
-}
-
-func (b box) remove() {
-	if b.etc != "" {
-		_ = os.RemoveAll(b.etc)
-	}
 }
 
 // fill says what is run, and as whom.

@@ -1,9 +1,15 @@
 package local
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor/command"
@@ -28,63 +34,104 @@ var made = map[string]string{
 
 const maxShared = 8 << 20 // bytes of one file
 
-// freshEtc copies what a sandbox shows as /etc: one mount in place of a dozen
-// for every task. What earlier servers made is removed once no task sees it.
-func freshEtc(folder string, idle bool) (string, error) {
-	if old, _ := filepath.Glob(filepath.Join(folder, ".etc-*")); idle {
+// sharedEtc returns the folder that sandboxes show as /etc: one mount in place of a dozen
+// for every task. It stays for later servers until something in /etc changes, or the machine
+// is started: not all of it may have reached the disk. What is of no use to this server is
+// removed if no task sees it.
+func sharedEtc(folder string, idle bool) (string, error) {
+	etc := filepath.Join(folder, etcPrefix+stateOfEtc())
+	if old, _ := filepath.Glob(filepath.Join(folder, etcPrefix+"*")); idle {
 		for _, dir := range old {
-			_ = os.RemoveAll(dir)
+			if dir != etc {
+				_ = os.RemoveAll(dir)
+			}
 		}
 	}
-	etc, err := os.MkdirTemp(folder, ".etc-")
+	if _, err := os.Stat(etc); err == nil {
+		return etc, nil
+	}
+	fresh, err := os.MkdirTemp(folder, etcPrefix)
 	if err != nil {
 		return "", err
 	}
-	if err := os.Chmod(etc, 0o755); err != nil {
-		return "", err
+	if err = copyEtc(fresh); err == nil {
+		err = os.Rename(fresh, etc)
 	}
-	for _, name := range shared {
-		found, _ := filepath.Glob(filepath.Join("/etc", name))
-		for _, path := range found {
-			copyShared(path, etc)
-		}
-	}
-	for name, text := range made {
-		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		if err := os.Chmod(filepath.Join(etc, name), 0o644); err != nil {
-			return "", err
-		}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(fresh))
 	}
 	return etc, nil
 }
 
-// copyShared leaves out what it cannot copy: no program needs all of it.
-func copyShared(from, etc string) {
-	_ = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return fs.SkipDir
-		}
-		info, err := d.Info()
-		if err != nil || !d.IsDir() && info.Mode().Perm()&0o004 == 0 {
-			return nil //nolint:nilerr // not for everybody
-		}
-		target := filepath.Join(etc, strings.TrimPrefix(path, "/etc"))
-		switch {
-		case d.IsDir() && info.Mode().Perm()&0o005 != 0o005:
-			return fs.SkipDir
-		case d.IsDir():
-			return makeOpen(target)
-		case info.Mode().IsRegular() && info.Size() <= maxShared:
-			copyFile(path, target)
-		case info.Mode().Type() == fs.ModeSymlink:
-			if link, err := os.Readlink(path); err == nil {
-				_ = os.Symlink(link, target)
-			}
-		}
+const etcPrefix = ".etc-"
+
+// stateOfEtc names what is shared of /etc, as it is now.
+func stateOfEtc() string {
+	sum := sha256.New()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	sum.Write(boot)
+	eachShared(func(path string, info fs.FileInfo) error {
+		link, _ := os.Readlink(path)
+		fmt.Fprintf(sum, "%q %s %d %d %q\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano(), link)
 		return nil
 	})
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		fmt.Fprintf(sum, "%q %q\n", name, made[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12])
+}
+
+func copyEtc(etc string) error {
+	if err := os.Chmod(etc, 0o755); err != nil {
+		return err
+	}
+	eachShared(func(path string, info fs.FileInfo) error {
+		return copyShared(path, info, filepath.Join(etc, strings.TrimPrefix(path, "/etc")))
+	})
+	for name, text := range made {
+		path := filepath.Join(etc, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o644)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachShared visits what is shared of /etc and may be read by everybody.
+func eachShared(visit func(path string, info fs.FileInfo) error) {
+	for _, name := range shared {
+		found, _ := filepath.Glob(filepath.Join("/etc", name))
+		for _, path := range found {
+			_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+				if err != nil {
+					return fs.SkipDir
+				}
+				info, err := d.Info()
+				switch {
+				case err != nil || !d.IsDir() && info.Mode().Perm()&0o004 == 0:
+					return nil //nolint:nilerr // not for everybody
+				case d.IsDir() && info.Mode().Perm()&0o005 != 0o005:
+					return fs.SkipDir
+				}
+				return visit(path, info)
+			})
+		}
+	}
+}
+
+// copyShared leaves out what it cannot copy: no program needs all of it.
+func copyShared(path string, info fs.FileInfo, target string) error {
+	switch {
+	case info.IsDir():
+		return makeOpen(target)
+	case info.Mode().IsRegular() && info.Size() <= maxShared:
+		copyFile(path, target)
+	case info.Mode().Type() == fs.ModeSymlink:
+		if link, err := os.Readlink(path); err == nil {
+			_ = os.Symlink(link, target)
+		}
+	}
+	return nil
 }
 
 // makeOpen is a folder for everybody, whatever the umask.

@@ -267,7 +267,6 @@ func (d *Driver) Close() error {
 	k.watching.Wait()
 	if k.idle() {
 		k.groups.remove()
-		k.box.remove()
 	}
 	return err
 }
