@@ -48,10 +48,28 @@ type attempt struct {
 	told   executor.Status
 }
 
-// Refresh reads what is kept of all attempts, whichever server submitted them.
+// Refresh reads what is kept of all attempts, whichever server submitted them. All who wait
+// for somebody else's read share the next one: after a takeover each run asks.
 func (d *Driver) Refresh(ctx context.Context) error {
+	return d.refreshSince(ctx, d.reads.Load())
+}
+
+// refreshSince reads unless a read has succeeded that began after so many.
+func (d *Driver) refreshSince(ctx context.Context, begun int64) error {
 	d.reading.Lock()
 	defer d.reading.Unlock()
+	if d.lastRead > begun {
+		return nil
+	}
+	number := d.reads.Add(1)
+	if err := d.readRecords(ctx); err != nil {
+		return err
+	}
+	d.lastRead = number
+	return nil
+}
+
+func (d *Driver) readRecords(ctx context.Context) error {
 	at := d.config.Now()
 	list, err := d.config.Records.List(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -70,6 +71,9 @@ type Driver struct {
 	looking sync.Mutex   // one look at a time
 	asked   time.Time    // when the cluster was last asked for its jobs; of whoever looks
 	reading sync.RWMutex // of the records, so that none takes the place of a later one, or knows an attempt before whoever submits it
+
+	reads    atomic.Int64 // of the records, which have begun
+	lastRead int64        // that has succeeded; of whoever reads
 
 	mu       sync.Mutex
 	closed   bool
