@@ -115,13 +115,12 @@ func TestPandasIsBuiltOnceForAllShards(t *testing.T) {
 	t.Parallel()
 	x := indextest.New(t)
 	x.NeedPackages(t)
-	headings, texts := blocks(t, "recipes.md", "json")
 	s := startAsPip(t, x.URL)
 	token, _, _ := s.signUp("ada")
 	// Importing takes longer than all the rest, so that one shard does.
 	shards := s.workflow(token, `{"parameters":{"n":{"type":"array","default":[`+strings.Repeat(`1,`, 49)+`1]}},"nodes":[{"id":"plot","environment":{"pip":["pandas==2.*","matplotlib==3.*"]},"scatter":{"over":"params.n"},
 		"command":"test -x $VIRTUAL_ENV/bin/python; [ $ITEM_INDEX != 7 ] || python -c 'import numpy, pandas; print(\"mean\", pandas.Series(numpy.arange(5)).mean())'"}]}`)
-	recipe := s.workflow(token, texts[slices.Index(headings, "pandas and matplotlib from pip")])
+	recipe := s.workflow(token, exampleOf(t, "recipes.md", "{\n  \"nodes\": [{\n    \"id\": \"plot\""))
 	type ran struct{ workflow, says string }
 	asked, lock := 0, ""
 	for i, tt := range append(slices.Repeat([]ran{{shards, "mean 2.0"}}, 2), ran{recipe, "drawn 132"}) {

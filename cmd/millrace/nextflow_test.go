@@ -87,16 +87,7 @@ func TestARealNextflowReportsWhereTheDocumentationSays(t *testing.T) {
 	if engine == "" {
 		t.Skip("needs scripts/with-nextflow")
 	}
-	text, err := os.ReadFile("../../docs/reported-runs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## Nextflow\n")
-	_, section, _ = strings.Cut(section, "```sh\n")
-	lines, _, found := strings.Cut(section, "```")
-	if !found {
-		t.Fatal("docs/reported-runs.md has no lines for Nextflow")
-	}
+	lines := exampleOf(t, "reported-runs.md", "export TOWER_ACCESS_TOKEN")
 	s := start(t, "--data", t.TempDir())
 	session, _, _ := s.signUp("ada")
 	token := s.want(201, "POST", "/auth/api-tokens", `{"name":"nextflow","scopes":["report"]}`, "Authorization", bearer(session))["token"].(string)
@@ -113,6 +104,34 @@ func TestARealNextflowReportsWhereTheDocumentationSays(t *testing.T) {
 	}
 	path := strings.TrimPrefix(endpoint, s.base) + "/trace/create"
 	s.want(200, "POST", path, `{"sessionId":"6b1d2c3e-0000-4000-8000-000000000000","runName":"sad_euler","projectName":"lab/rnaseq"}`, "Authorization", bearer(token))
+}
+
+// The pipeline that the page compares with a workflow adds the lines of all files, as the
+// workflow does.
+func TestARealNextflowExecutesThePipelineOfThePage(t *testing.T) {
+	t.Parallel()
+	engine := os.Getenv("MILLRACE_TEST_NEXTFLOW")
+	if engine == "" {
+		t.Skip("needs scripts/with-nextflow")
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{"main.nf": exampleOf(t, "coming-from.md", "process COUNT"), "a.fq": "a\nb\n", "b.fq": "c\nd\ne\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(engine, "bin/nextflow"), "run", "main.nf", "-offline", "--reads", "*.fq")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "NXF_HOME="+t.TempDir())
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	totals, err := filepath.Glob(filepath.Join(folder, "work/*/*/total.txt"))
+	if err != nil || len(totals) != 1 {
+		t.Fatal(totals, err)
+	}
+	if text, err := os.ReadFile(totals[0]); string(text) != "5\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
 }
 
 func absolute(t *testing.T, path string) string {

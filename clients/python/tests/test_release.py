@@ -17,6 +17,8 @@ import pytest
 from nbclient import NotebookClient
 from real_server import ROOT, Server
 
+from millrace import Client, Workflow
+
 PACKAGE = ROOT / "clients" / "python"
 PINNED = ROOT / "clients" / "requirements.txt"
 
@@ -91,3 +93,25 @@ def test_the_notebook_runs(one_server: Server, tmp_path: Path) -> None:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     html = "\n".join(output.get("data", {}).get("text/html", "") for output in outputs)
     assert "100 %" in html and "<svg" in html and "<table" in html
+
+
+def test_the_programs_of_the_page_run(one_server: Server) -> None:
+    counts = Workflow("rna counts")
+    counts.param("minQuality", 20)
+    reads = counts.files("reads")
+    command = "echo quality,lines > table.csv; echo $PARAM_minQuality,$(cat $INPUT_reads | wc -l) >> table.csv"
+    counted = counts.task("count", command, inputs={"reads": reads}, outputs={"table": "table.csv"})
+    counts.output("table", counted["table"])
+    token = one_server.sign_up()["token"]
+    with Client(one_server.url, token) as client:
+        client.apply(counts)
+    for name, text in {"a.fq": "1\n2\n", "b.fq": "3\n", "a.txt": "one two\n" * 6, "b.txt": "one two three\n"}.items():
+        Path(name).write_text(text)
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.S)
+    # A notebook shows what the last line of the first program is.
+    programs.insert(1, "print(run.outputs['table'].to_pandas().to_csv(index=False))\n")
+    Path("page.py").write_text("\n".join(programs))
+    environment = {**os.environ, "MILLRACE_SERVER": one_server.url, "MILLRACE_TOKEN": token}
+    environment["PYTHONPATH"] = str(PACKAGE / "src")
+    ran = subprocess.run([sys.executable, "page.py"], env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "quality,lines\n25,3\n\n15\n\n"), ran.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -200,3 +201,30 @@ def test_without_the_client_it_is_said_how_to_install_it_and_the_workflow_goes_o
     assert process.wait() == 0, (work / "said").read_text()
     said = (work / "said").read_text()
     assert said.count("the command for Snakemake that you find on http://127.0.0.1:1/clients/") == 1, said
+
+
+def example(page: str, begins: str) -> str:
+    """The example of a page that begins so."""
+    found = re.search(rf"```[a-z]+\n({re.escape(begins)}.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+    assert found, f"{page} has no example that begins with {begins}"
+    return found[1]
+
+
+def test_the_lines_of_the_pages_report_the_workflow_of_the_pages(server: Server, tmp_path: Path) -> None:
+    person = server.sign_up()
+    folder = tmp_path / "lines"
+    (folder / "reads").mkdir(parents=True)
+    (folder / "reads" / "a.fq").write_text("a\nb\n")
+    (folder / "reads" / "b.fq").write_text("c\nd\ne\n")
+    (folder / "config.yaml").write_text("samples: [a, b]\n")
+    (folder / "Snakefile").write_text('configfile: "config.yaml"\n' + example("coming-from.md", "rule total"))
+    lines = example("snakemake.md", "export").replace("https://millrace.example.org", server.url)
+    lines = lines.replace("MILLRACE_TOKEN=…", "MILLRACE_TOKEN=" + person["report"])
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {"PATH": programs, "HOME": str(folder), "PYTHONPATH": f"{PLUGIN}{os.pathsep}{CLIENT}"}
+    subprocess.run(["bash", "-euc", lines], cwd=folder, env=environment, check=True)
+    assert (folder / "total.txt").read_text() == "5\n"
+    [row] = Client(server.url, person["token"]).runs()
+    run = Client(server.url, person["token"]).get_run(row.id)
+    assert (run.info.workflow_name, run.status) == ("lines", "completed")
+    assert {node.name: node.status for node in run.info.nodes} == {"total": "succeeded", "count": "succeeded"}
