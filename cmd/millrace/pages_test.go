@@ -42,9 +42,9 @@ var notes = []note{
 	{page: "tutorial.md", heading: "2. Run something", prints: []string{`\nHello, Ada\n`}},
 	{page: "tutorial.md", heading: "3. One step for each file", begins: "cat", prints: []string{`\ncount/0 +\S+ +completed`, `\ncount/2 +\S+ +completed`, "16 reads in all"}},
 	{page: "tutorial.md", heading: "4. Change one step and reuse the other", begins: "sed", prints: []string{`count .*\(cached\)`}},
-	{page: "tutorial.md", heading: "4. Change one step and reuse the other", begins: "millrace run", prints: []string{"completed run_"}},
+	{page: "tutorial.md", heading: "4. Change one step and reuse the other", begins: "longer=", prints: []string{"completed run_"}},
 	{page: "tutorial.md", heading: "5. Compare several values", prints: []string{`RUN +# +minLength +STATUS`, `\nrun_\S+ +\d+ +5 `, `\nrun_\S+ +\d+ +10 `, `\nrun_\S+ +\d+ +11 `}},
-	{page: "tutorial.md", heading: "6. Share the results", begins: "run=", prints: []string{"/results#mrr_"}},
+	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace runs share", prints: []string{"/results#mrr_"}},
 	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace invite link", prints: []string{"/join#mri_"}},
 	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace invite member", prints: []string{"grace@example.org"}},
 
@@ -286,10 +286,12 @@ func (r *reader) execute(e example, n note) {
 	}
 }
 
-// typeLines types the lines in a shell.
+// typeLines types the lines in a shell, which knows the variables of those before.
 func (r *reader) typeLines(e example) string {
 	r.t.Helper()
-	return r.program(e, "bash", "-euo", "pipefail", "-c", r.fill(e.text))
+	const load = "! test -e ~/.variables || . ~/.variables\n"
+	const save = "for name in $(compgen -v | grep '^[a-z]*$'); do declare -p \"$name\"; done > ~/.variables\n"
+	return r.program(e, "bash", "-euo", "pipefail", "-c", load+r.fill(e.text)+save)
 }
 
 // runR runs a program in R, which shows the table that it made.
