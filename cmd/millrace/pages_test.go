@@ -26,8 +26,10 @@ var pages = []string{
 
 // note is what a test has to know about an example beside its text.
 type note struct {
-	page, heading string
-	begins        string // how the text begins, where a heading has several examples
+	page     string
+	heading  string // with a language in its place, it is about all examples in that language
+	language string
+	begins   string // how the text begins, where a heading has several examples
 
 	needs  func(*reader) // prepares what the example needs
 	prints []string      // what it prints, as regular expressions
@@ -66,8 +68,7 @@ var notes = []note{
 	{page: "recipes.md", heading: "pandas and matplotlib from pip", by: "cmd/millrace/environments_test.go TestPandasIsBuiltOnceForAllShards"},
 	{page: "recipes.md", heading: "One after the other, without files", prints: []string{"checked"}},
 
-	{page: "python.md", heading: "Python", begins: "from", by: "clients/python/tests/test_release.py test_the_programs_of_the_page_run"},
-	{page: "python.md", heading: "Workflows as code", by: "clients/python/tests/test_release.py test_the_programs_of_the_page_run"},
+	{page: "python.md", language: "python", by: "clients/python/tests/test_release.py test_the_programs_of_the_page_run"},
 	{page: "r.md", heading: "R", needs: (*reader).haveR, prints: []string{`name +lines\n1 +reads +3\n`}},
 	{page: "snakemake.md", heading: "Snakemake", begins: "export", by: "clients/snakemake/tests/test_snakemake.py test_the_lines_of_the_pages_report_the_workflow_of_the_pages"},
 
@@ -158,7 +159,7 @@ func examplesToExecute(t *testing.T) (list []example) {
 }
 
 func (n note) isOf(e example) bool {
-	return n.page == e.page && n.heading == e.heading && strings.HasPrefix(e.text, n.begins)
+	return n.page == e.page && (n.heading == e.heading || n.language == e.language) && strings.HasPrefix(e.text, n.begins)
 }
 
 // noteOf is what there is to know of an example, which may be nothing.
@@ -186,7 +187,7 @@ func TestEveryExampleOfThePagesHasATest(t *testing.T) {
 	}
 	for _, n := range notes {
 		if !slices.ContainsFunc(examples, n.isOf) {
-			t.Errorf("docs/%s has no example under %q that begins with %q", n.page, n.heading, n.begins)
+			t.Errorf("docs/%s has no example under %q in %q that begins with %q", n.page, n.heading, n.language, n.begins)
 		}
 		if n.by == "" {
 			continue
