@@ -85,16 +85,6 @@ def test_the_server_is_a_package_index(one_server: Server, tmp_path: Path, optio
     assert {each.name for each in tmp_path.glob("*.whl")} == {files["python"]["name"], files["snakemake"]["name"]}
 
 
-def test_the_notebook_runs(one_server: Server, tmp_path: Path) -> None:
-    notebook = nbformat.read(ROOT / "docs" / "python.ipynb", as_version=4)  # type: ignore[no-untyped-call]
-    environment = {**os.environ, "MILLRACE_SERVER": one_server.url, "MILLRACE_TOKEN": one_server.sign_up()["token"]}
-    environment |= {"PYTHONPATH": str(PACKAGE / "src"), "IPYTHONDIR": str(tmp_path / "ipython")}
-    NotebookClient(notebook, timeout=120).execute(cwd=str(tmp_path), env=environment)
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    html = "\n".join(output.get("data", {}).get("text/html", "") for output in outputs)
-    assert "100 %" in html and "<svg" in html and "<table" in html
-
-
 def test_the_programs_of_the_page_run(one_server: Server) -> None:
     counts = Workflow("rna counts")
     counts.param("minQuality", 20)
@@ -115,3 +105,13 @@ def test_the_programs_of_the_page_run(one_server: Server) -> None:
     environment["PYTHONPATH"] = str(PACKAGE / "src")
     ran = subprocess.run([sys.executable, "page.py"], env=environment, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "quality,lines\n25,3\n\n15\n\n"), ran.stderr
+
+
+def test_the_notebook_runs(one_server: Server, tmp_path: Path) -> None:
+    notebook = nbformat.read(ROOT / "docs" / "python.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    environment = {**os.environ, "MILLRACE_SERVER": one_server.url, "MILLRACE_TOKEN": one_server.sign_up()["token"]}
+    environment |= {"PYTHONPATH": str(PACKAGE / "src"), "IPYTHONDIR": str(tmp_path / "ipython")}
+    NotebookClient(notebook, timeout=120).execute(cwd=str(tmp_path), env=environment)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    html = "\n".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    assert "100 %" in html and "<svg" in html and "<table" in html
