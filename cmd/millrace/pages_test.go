@@ -33,6 +33,7 @@ type note struct {
 
 	needs  func(*reader) // prepares what the example needs
 	prints []string      // what it prints, as regular expressions
+	status int           // with which it exits
 
 	by     string // the file and the name of the test that executes it in place of TestEveryExampleOfThePages
 	reason string // why nothing executes it
@@ -45,10 +46,13 @@ var notes = []note{
 	{page: "tutorial.md", heading: "3. One step for each file", begins: "cat", prints: []string{`\ncount/0 +\S+ +completed`, `\ncount/2 +\S+ +completed`, "16 reads in all"}},
 	{page: "tutorial.md", heading: "4. Change one step and reuse the other", begins: "sed", prints: []string{`count .*\(cached\)`}},
 	{page: "tutorial.md", heading: "4. Change one step and reuse the other", begins: "longer=", prints: []string{"completed run_"}},
-	{page: "tutorial.md", heading: "5. Compare several values", prints: []string{`RUN +# +minLength +STATUS`, `\nrun_\S+ +\d+ +5 `, `\nrun_\S+ +\d+ +10 `, `\nrun_\S+ +\d+ +11 `}},
-	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace runs share", prints: []string{"/results#mrr_"}},
-	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace invite link", prints: []string{"/join#mri_"}},
-	{page: "tutorial.md", heading: "6. Share the results", begins: "millrace invite member", prints: []string{"grace@example.org"}},
+	{page: "tutorial.md", heading: "5. Repair a step that fails", begins: "sed -i 's/int(r\\[0", status: 1, prints: []string{"failed run_"}},
+	{page: "tutorial.md", heading: "5. Repair a step that fails", begins: "millrace", prints: []string{"report +failed", "IndexError: list index out of range", "report.html"}},
+	{page: "tutorial.md", heading: "5. Repair a step that fails", begins: "sed -i 's/int(r\\[9", prints: []string{"completed run_"}},
+	{page: "tutorial.md", heading: "6. Compare several values", prints: []string{`RUN +# +minLength +STATUS`, `\nrun_\S+ +\d+ +5 `, `\nrun_\S+ +\d+ +10 `, `\nrun_\S+ +\d+ +11 `}},
+	{page: "tutorial.md", heading: "7. Share the results", begins: "millrace runs share", prints: []string{"/results#mrr_"}},
+	{page: "tutorial.md", heading: "7. Share the results", begins: "millrace invite link", prints: []string{"/join#mri_"}},
+	{page: "tutorial.md", heading: "7. Share the results", begins: "millrace invite member", prints: []string{"grace@example.org"}},
 
 	{page: "recipes.md", heading: "One step for each file", prints: []string{`(?m)^5$`}},
 	{page: "recipes.md", heading: "One step for each value", prints: []string{"seed 4 is number 3"}},
@@ -291,8 +295,8 @@ func (r *reader) execute(e example, n note) {
 func (r *reader) typeLines(e example) string {
 	r.t.Helper()
 	const load = "! test -e ~/.variables || . ~/.variables\n"
-	const save = "for name in $(compgen -v | grep '^[a-z]*$'); do declare -p \"$name\"; done > ~/.variables\n"
-	return r.program(e, "bash", "-euo", "pipefail", "-c", load+r.fill(e.text)+save)
+	const save = "trap 'for name in $(compgen -v | grep ^[a-z]*$); do declare -p \"$name\"; done > ~/.variables' EXIT\n"
+	return r.program(e, "bash", "-euo", "pipefail", "-c", load+save+r.fill(e.text))
 }
 
 // runR runs a program in R, which shows the table that it made.
@@ -307,8 +311,8 @@ func (r *reader) program(e example, name string, args ...string) string {
 	c.Dir, c.Env = r.folder, r.environment
 	c.Stdin = strings.NewReader("correct horse\n") // the password, which is asked for
 	out, err := c.CombinedOutput()
-	if err != nil {
-		r.t.Errorf("%s: %v\n%s", e, err, out)
+	if status := c.ProcessState.ExitCode(); status != noteOf(e).status {
+		r.t.Errorf("%s: %v, status %d\n%s", e, err, status, out)
 	}
 	return string(out)
 }
