@@ -22,6 +22,7 @@ import (
 // pages are those whose examples are all executed, in the order in which people read them.
 var pages = []string{
 	"../README.md", "tutorial.md", "recipes.md", "python.md", "r.md", "snakemake.md", "pipelines.md", "reported-runs.md", "mcp.md", "coming-from.md",
+	"definition.md", "source.md",
 }
 
 // note is what a test has to know about an example beside its text.
@@ -85,6 +86,8 @@ var notes = []note{
 	{page: "coming-from.md", heading: "The same workflow", begins: "process", by: "cmd/millrace/nextflow_test.go TestARealNextflowExecutesThePipelineOfThePage"},
 	{page: "coming-from.md", heading: "The same workflow", begins: "rule", by: "clients/snakemake/tests/test_snakemake.py test_the_lines_of_the_pages_report_the_workflow_of_the_pages"},
 	{page: "coming-from.md", heading: "The same workflow", begins: "{", prints: []string{`total: 5\n`}},
+	{page: "definition.md", heading: "Expressions", prints: []string{`n: [23]\n`}},
+	{page: "source.md", heading: "Code from Git", needs: (*reader).haveScripts, prints: []string{`counts: counted\n`}},
 }
 
 // standIns are programs in the place of those that cannot run here.
@@ -339,7 +342,9 @@ func (r *reader) send(e example) string {
 	w := r.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":%q,"definition":%s}`, e.heading, text), "Cookie", r.cookie)
 	given := map[string][]string{}
 	for _, in := range g.Inputs {
-		given[in.Name] = r.upload(in.Name)
+		if keys := r.upload(in.Name); keys != nil {
+			given[in.Name] = keys
+		}
 	}
 	body, err := json.Marshal(map[string]any{"workflowId": w["id"], "inputs": given})
 	if err != nil {
@@ -391,13 +396,16 @@ func (r *reader) haveSecret() {
 	r.want(200, "PUT", "/api/secrets/SRA_TOKEN", `{"value":"twenty characters..."}`, "Cookie", r.cookie)
 }
 
-// haveScripts makes the repository of a recipe.
+// haveScripts makes the repository whose files the steps of some pages use.
 func (r *reader) haveScripts() {
 	r.t.Helper()
 	repository := gittest.New(r.t)
 	repository.Write("scripts/count.sh", "echo $(wc -l < \"$1\") lines")
+	repository.Write("scripts/count.py", "print('counted')")
 	repository.Commit()
-	r.here["https://git.example.org/lab/analysis.git"] = repository.Serve()
+	repository.Git("tag", "v1.2")
+	address := repository.Serve()
+	r.here["https://git.example.org/lab/analysis.git"], r.here["https://github.com/you/analysis.git"] = address, address
 }
 
 // havePipeline makes the repository of a pipeline, whose address ends as on the page.
