@@ -2200,6 +2200,9 @@ type Left struct {
 	Left bool   `json:"left"`
 }
 
+// License An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated.
+type License = string
+
 // LockedPackage defines model for LockedPackage.
 type LockedPackage struct {
 	Name    string `json:"name"`
@@ -2539,6 +2542,9 @@ type NewWorkflow struct {
 	// Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
 	Folder *Folder `json:"folder,omitempty"`
 	Git    *NewGit `json:"git,omitempty"`
+
+	// License An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated.
+	License *License `json:"license,omitempty"`
 
 	// Name Needed, unless it comes from Git: then the file may say it, and else it is that of the repository.
 	Name string `json:"name,omitempty"`
@@ -4830,9 +4836,12 @@ type Workflow struct {
 	Kind *PipelineEngine `json:"kind"`
 
 	// LastRuns Newest first.
-	LastRuns  []RunBrief `json:"lastRuns"`
-	Name      string     `json:"name"`
-	NodeCount int        `json:"nodeCount"`
+	LastRuns []RunBrief `json:"lastRuns"`
+
+	// License The license under which others may use it and what its runs make, as an identifier of the SPDX license list; empty: none is stated.
+	License   string `json:"license"`
+	Name      string `json:"name"`
+	NodeCount int    `json:"nodeCount"`
 
 	// Problems Why it cannot run as it stands. Empty when it can.
 	Problems  []Problem `json:"problems"`
@@ -4852,7 +4861,10 @@ type WorkflowEdit struct {
 
 	// Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
 	Folder *Folder `json:"folder,omitempty"`
-	Name   *string `json:"name,omitempty"`
+
+	// License An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated.
+	License *License `json:"license,omitempty"`
+	Name    *string  `json:"name,omitempty"`
 
 	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 	Tags *Tags `json:"tags,omitempty"`

@@ -104,7 +104,7 @@ func (c *workflowsGet) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(f, func() {
-		s.Facts("name", f.Name, "id", f.ID, "kind", kindOf(f.Kind), "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
+		s.Facts("name", f.Name, "id", f.ID, "kind", kindOf(f.Kind), "description", f.Description, "license", f.License, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
 		definitions.Describe(s.Console, f.Definition)
 		problems(s, f.Definition, f.Problems)
 		for _, p := range f.Warnings {
@@ -150,6 +150,7 @@ type workflowsApply struct {
 	session.Flags `embed:""`
 	File          string `arg:"" help:"A definition, or a file from export, in YAML or JSON; - for standard input."`
 	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the file's own name."`
+	License       string `env:"-" placeholder:"ID" help:"SPDX identifier of its license, such as MIT. Default: the one in the file."`
 }
 
 // Run tells what became of it.
@@ -158,7 +159,7 @@ func (c *workflowsApply) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	f, made, err := s.Apply(c.File, c.Name)
+	f, made, err := s.Apply(c.File, definitions.Naming{Name: c.Name, License: c.License})
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (c *workflowsExport) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	text, err := exported(gitfile.Workflow{Name: f.Name, Description: f.Description, Definition: f.Definition}, definitionfile.IsYAML(c.Output, nil))
+	text, err := exported(gitfile.Workflow{Name: f.Name, Description: f.Description, License: f.License, Definition: f.Definition}, definitionfile.IsYAML(c.Output, nil))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type workflowsCreate struct {
 	Path          string `env:"-" help:"Folder containing the file. Default: the top folder."`
 	Connection    string `env:"-" help:"ID or name of the connection for a private repository."`
 	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the repository's."`
+	License       string `env:"-" placeholder:"ID" help:"SPDX identifier of its license, such as MIT. Default: the one in the file."`
 }
 
 // Run makes a workflow that follows a repository.
@@ -31,7 +32,7 @@ func (c *workflowsCreate) Run(w screen.Console) error {
 	}
 	key := rand.Text()
 	r, err := s.API.CreateWorkflowWithResponse(s.Ctx, &api.CreateWorkflowParams{IdempotencyKey: &key}, api.NewWorkflow{
-		Name: c.Name, Git: &api.NewGit{Git: c.Git, Ref: orNil(c.Ref), Path: orNil(c.Path), Connection: orNil(connection)},
+		Name: c.Name, License: orNil(c.License), Git: &api.NewGit{Git: c.Git, Ref: orNil(c.Ref), Path: orNil(c.Path), Connection: orNil(connection)},
 	})
 	if err != nil {
 		return s.Explain(err)
@@ -125,7 +126,7 @@ func (c *workflowsInit) Run(w screen.Console) error {
 		if err != nil {
 			return err
 		}
-		if text, err = gitfile.YAML(gitfile.Workflow{Name: f.Name, Description: f.Description, Definition: f.Definition}); err != nil {
+		if text, err = gitfile.YAML(gitfile.Workflow{Name: f.Name, Description: f.Description, License: f.License, Definition: f.Definition}); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,9 @@ const maxYAML = 1 << 20
 type File struct {
 	Name        string // of the workflow; empty: it says none
 	Description string
+	License     string
 	Definition  []byte // JSON, not checked
-	Exported    bool   // it is a workflow with a name and a description, and not a definition alone
+	Exported    bool   // it is a workflow with a name and what else people say of it, and not a definition alone
 }
 
 // IsYAML reports whether a file is read as YAML. The ending of its name decides, and
@@ -43,7 +44,7 @@ func IsYAML(name string, text []byte) bool {
 }
 
 // Read reads a definition, or a workflow as it is exported: its name, its
-// description and its definition. What it says of a mistake is for people.
+// description, its license and its definition. What it says of a mistake is for people.
 func Read(name string, text []byte) (File, error) {
 	if IsYAML(name, text) {
 		if len(text) > maxYAML {
@@ -66,7 +67,7 @@ func Read(name string, text []byte) (File, error) {
 		return File{Definition: text}, nil
 	}
 	f := File{Definition: definition, Exported: true}
-	for field, to := range map[string]*string{"name": &f.Name, "description": &f.Description} {
+	for field, to := range map[string]*string{"name": &f.Name, "description": &f.Description, "license": &f.License} {
 		if v, ok := top[field]; ok && json.Unmarshal(v, to) != nil {
 			return f, errors.New("its `" + field + "` is not text")
 		}

@@ -17,13 +17,13 @@ func TestAFileIsReadAsItsAuthorMeantIt(t *testing.T) {
 		"command: |\n  set -e\n  ls\n":                              `{"command":"set -e\nls\n"}`,
 		"x-base: &b {cpu: 1, ram: 2}\nn: {<<: *b, ram: 4}":          `{"x-base":{"cpu":1,"ram":2},"n":{"ram":4,"cpu":1}}`,
 		"a: &a {k: 1}\nb: &b {k: 2, l: 2}\nc: {<<: [*a, *b]}":       `{"a":{"k":1},"b":{"k":2,"l":2},"c":{"k":1,"l":2}}`,
-		"name: Mine\ndescription: why\ndefinition: {nodes: [{}]}\n": `{"nodes":[{}]}`,
+		"name: Mine\ndescription: why\nlicense: MIT\ndefinition: {nodes: [{}]}\n": `{"nodes":[{}]}`,
 	} {
 		f, err := definitionfile.Read("millrace.yaml", []byte(text))
 		if err != nil || string(f.Definition) != want {
 			t.Errorf("%q is %s, want %s: %v", text, f.Definition, want, err)
 		}
-		if strings.HasPrefix(text, "name") && (f.Name != "Mine" || f.Description != "why") {
+		if strings.HasPrefix(text, "name") && (f.Name != "Mine" || f.Description != "why" || f.License != "MIT") {
 			t.Errorf("%q is called %q", text, f.Name)
 		}
 	}

@@ -40,10 +40,10 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 			return err
 		}
 		n, err := tx.changed(ctx, `
-			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags, kind, folder)
-			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
-			WHERE (SELECT COUNT(*) FROM workflows WHERE team_id = $2) < $14`,
-			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind, w.Folder,
+			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags, kind, folder, license)
+			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
+			WHERE (SELECT COUNT(*) FROM workflows WHERE team_id = $2) < $15`,
+			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags), w.Kind, w.Folder, w.License,
 			workflows.MaxPerTeam)
 		if err != nil {
 			return tx.asFault(err, "workflow")
@@ -65,7 +65,7 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var problems []byte
 	var git followed
 	err := db.q.QueryRowContext(ctx, `
-		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags, w.kind, w.folder,
+		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags, w.kind, w.folder, w.license,
 		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0), COALESCE(s.problem, ''), `+followedColumns+`
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
@@ -75,7 +75,7 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 		LEFT JOIN followed_repositories f ON f.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(append([]any{
-			&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags), &w.Kind, &w.Folder,
+			&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags), &w.Kind, &w.Folder, &w.License,
 			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq, &w.SourceProblem,
 		}, git.into()...)...)
 	if err != nil {
@@ -143,9 +143,9 @@ func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 			return err
 		}
 		n, err := tx.changed(ctx, `
-			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, kind = $7, folder = $8, version = version + 1
-			WHERE team_id = $9 AND id = $10 AND version = $11`,
-			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Kind, w.Folder, w.Team, w.ID, w.Version)
+			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, kind = $7, folder = $8, license = $9, version = version + 1
+			WHERE team_id = $10 AND id = $11 AND version = $12`,
+			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Kind, w.Folder, w.License, w.Team, w.ID, w.Version)
 		if saved = n == 1; err != nil || !saved {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/license"
 	"github.com/millrace/millrace/internal/domain/source"
 )
 
@@ -144,6 +145,10 @@ func (s *Service) parse(v *version, in folder, name string, err error) error {
 	if err != nil {
 		return invalid([]fault.Detail{{Path: name, Message: err.Error()}})
 	}
+	var message string
+	if v.file.License, message = license.Checked(v.file.License); message != "" {
+		return invalid([]fault.Detail{{Path: "license", Message: message}})
+	}
 	release, err := s.memory.Reserve(len(v.file.Definition)) // aliases have unfolded
 	if err != nil {
 		return err
@@ -262,6 +267,9 @@ func (s *Service) fill(ctx context.Context, team ids.Team, in *New) (f *Followed
 	if in.Description == "" {
 		in.Description = v.file.Description
 	}
+	if in.License == "" {
+		in.License = v.file.License
+	}
 	return &Followed{Source: *in.Git, Commit: v.commit, RefreshedAt: s.now()}, v.release, nil
 }
 
@@ -325,6 +333,9 @@ func (s *Service) refresh(ctx context.Context, team ids.Team, id ids.Workflow, b
 				return nil, "", errMoved
 			}
 			w.Git = &Followed{Source: w.Git.Source, Commit: v.commit, RefreshedAt: s.now()}
+			if v.file.License != "" {
+				w.License = v.file.License
+			}
 			return v.graph, "commit " + short(v.commit), nil
 		})
 		v.release()

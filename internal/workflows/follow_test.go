@@ -154,6 +154,24 @@ func coded(err error, code string) bool {
 	return ok && known.Code == code
 }
 
+// The license of the file is the workflow's; where the file names none, it stays.
+func TestALicenseComesWithTheFile(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r, w := b.follow()
+		r.files["mit"], r.files["none"] = "license: mit\ndefinition: {nodes: [{id: a, command: echo mit}]}", "nodes: [{id: a, command: echo none}]"
+		for _, commit := range []string{"mit", "none"} {
+			r.head = commit
+			if got, err := b.Refresh(t.Context(), b.owner, w.ID); err != nil || got.License != "MIT" {
+				t.Errorf("at %s the license is %q: %v", commit, got.License, err)
+			}
+		}
+		again, err := b.Create(t.Context(), b.owner, workflows.New{Git: &source.Source{Git: "https://example.org/lab/x.git", Ref: "main"}, License: "CC0-1.0"})
+		if err != nil || again.License != "CC0-1.0" {
+			t.Errorf("the license is %q: %v", again.License, err)
+		}
+	})
+}
+
 // What a trigger brings is not run by schedules until a member stands behind it.
 func TestWhatATriggerBringsIsNotConfirmed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -358,6 +376,7 @@ func TestWhatCannotBeHadFromGitIsSaid(t *testing.T) {
 			"no file":         {nil, "", "git_no_definition", "git"},
 			"no YAML":         {nil, "a: [", "git_invalid_definition", "millrace.yaml"},
 			"no workflow":     {nil, "nodes: [{id: 1a}]", "git_invalid_definition", "nodes[0].id"},
+			"no license":      {nil, "license: mine\ndefinition: {nodes: []}", "git_invalid_definition", "license"},
 			"no object":       {nil, "- a", "git_invalid_definition", "millrace.yaml"},
 			"nested too deep": {nil, strings.Repeat("[", 5000), "git_invalid_definition", "millrace.yaml"},
 		} {

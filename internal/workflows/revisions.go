@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/license"
 	"github.com/millrace/millrace/internal/domain/tags"
 )
 
@@ -48,6 +49,7 @@ const revisionWindow = 5 * time.Minute
 type Edit struct {
 	Name        *string
 	Description *string
+	License     *string
 	Definition  []byte
 	Tags        []string
 	Folder      *string
@@ -74,6 +76,9 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 		}
 		if e.Description != nil {
 			w.Description = *e.Description
+		}
+		if e.License != nil {
+			w.License, _ = license.Checked(*e.License)
 		}
 		if e.Tags != nil {
 			w.Tags, _ = tags.Checked(e.Tags)
@@ -229,7 +234,7 @@ func named(before, like Workflow) func(*Workflow) (*graph.Graph, string, error) 
 		for _, f := range []struct {
 			is        *string
 			was, like string
-		}{{&w.Name, before.Name, like.Name}, {&w.Description, before.Description, like.Description}, {&w.Folder, before.Folder, like.Folder}} {
+		}{{&w.Name, before.Name, like.Name}, {&w.Description, before.Description, like.Description}, {&w.License, before.License, like.License}, {&w.Folder, before.Folder, like.Folder}} {
 			if f.like != f.was {
 				*f.is = f.like
 			}
@@ -246,7 +251,7 @@ func named(before, like Workflow) func(*Workflow) (*graph.Graph, string, error) 
 
 // calledAlike reports whether two are the same but for their definitions.
 func calledAlike(a, b Workflow) bool {
-	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags) && a.Folder == b.Folder && a.Git == b.Git
+	return a.Name == b.Name && a.Description == b.Description && a.License == b.License && slices.Equal(a.Tags, b.Tags) && a.Folder == b.Folder && a.Git == b.Git
 }
 
 // revision is the one that a new definition belongs to: the current one while

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/license"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/domain/search"
 	"github.com/millrace/millrace/internal/domain/source"
@@ -55,6 +56,7 @@ type LastRun struct {
 // Workflow is one workflow with its definition.
 type Workflow struct {
 	Row
+	License     string // by its SPDX identifier; empty: none is stated
 	Definition  []byte // JSON
 	Fingerprint string // of the definition, without positions and looks
 	Problems    []graph.Problem
@@ -73,11 +75,11 @@ type Workflow struct {
 	SyncedSeq   int64
 }
 
-// ETag changes with the name, the description and the definition, but not
-// with where its nodes are drawn.
+// ETag changes with the name, the description, the license and the definition, but
+// not with where its nodes are drawn.
 func (w Workflow) ETag() string {
 	h := sha256.New()
-	for _, part := range []string{w.Name, w.Description, w.Fingerprint} {
+	for _, part := range []string{w.Name, w.Description, w.License, w.Fingerprint} {
 		sum := sha256.Sum256([]byte(part))
 		h.Write(sum[:])
 	}
@@ -151,6 +153,7 @@ func (s *Service) hasRoom(ctx context.Context) error {
 type New struct {
 	Name        string
 	Description string
+	License     string
 	Definition  []byte // nil: an empty one
 	Tags        []string
 	Folder      string
@@ -181,7 +184,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		return Workflow{}, err
 	}
 	defer release()
-	g, err := s.checked(ctx, caller.Team, Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags, Folder: &in.Folder})
+	g, err := s.checked(ctx, caller.Team, Edit{Name: &in.Name, Description: &in.Description, License: &in.License, Definition: in.Definition, Tags: in.Tags, Folder: &in.Folder})
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -191,6 +194,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	}
 	now := s.now()
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
+	w.License, _ = license.Checked(in.License)
 	w.Tags, _ = tags.Checked(in.Tags)
 	w.Folder, _ = CheckedFolder(in.Folder)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
@@ -241,6 +245,11 @@ func (s *Service) checked(ctx context.Context, team ids.Team, e Edit) (*graph.Gr
 	if e.Description != nil {
 		if n := utf8.RuneCountInString(*e.Description); n > maxDescription || strings.ContainsRune(*e.Description, 0) {
 			wrong = append(wrong, fault.Detail{Path: "description", Message: "needs at most 10,000 characters, none of them NUL"})
+		}
+	}
+	if e.License != nil {
+		if _, message := license.Checked(*e.License); message != "" {
+			wrong = append(wrong, fault.Detail{Path: "license", Message: message})
 		}
 	}
 	_, faults := tags.Checked(e.Tags)

@@ -129,6 +129,7 @@ func TestEverythingThatIsWrongIsSaidAtOnceAndNothingIsKept(t *testing.T) {
 			"201 letters":        {workflows.New{Name: strings.Repeat("é", 201)}, []string{"name"}},
 			"a NUL":              {workflows.New{Name: "a", Description: "\x00"}, []string{"description"}},
 			"a long description": {workflows.New{Name: "a", Description: strings.Repeat("é", 10_001)}, []string{"description"}},
+			"no license":         {workflows.New{Name: "a", License: "mine"}, []string{"license"}},
 			"no JSON":            {workflows.New{Name: "a", Definition: []byte("{")}, []string{""}},
 			"all together":       {workflows.New{Name: "", Description: "\x00", Definition: []byte(`{"nodes":[{"id":"a","comand":"x"}]}`)}, []string{"name", "description", "nodes[0].comand"}},
 		} {
@@ -182,7 +183,7 @@ func TestWhoEditsOtherFieldsAtOnceBothWin(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		w := b.create(b.owner)
 		var wg sync.WaitGroup
-		for _, e := range []workflows.Edit{{Name: text("name")}, {Description: text("description")}, {Definition: steps(3)}, {Tags: []string{"tag"}}} {
+		for _, e := range []workflows.Edit{{Name: text("name")}, {Description: text("description")}, {Definition: steps(3)}, {Tags: []string{"tag"}}, {License: text("mit")}} {
 			wg.Go(func() {
 				if _, err := b.Update(t.Context(), b.owner, w.ID, e); err != nil {
 					t.Error(err)
@@ -191,7 +192,7 @@ func TestWhoEditsOtherFieldsAtOnceBothWin(t *testing.T) {
 		}
 		wg.Wait()
 		got, err := b.Workflow(t.Context(), b.owner, w.ID)
-		if err != nil || got.Name != "name" || got.Description != "description" || got.NodeCount != 3 || fmt.Sprint(got.Tags) != "[tag]" {
+		if err != nil || got.Name != "name" || got.Description != "description" || got.NodeCount != 3 || fmt.Sprint(got.Tags) != "[tag]" || got.License != "MIT" {
 			t.Errorf("%+v, %v", got.Row, err)
 		}
 	})
@@ -214,6 +215,11 @@ func TestWhoReadSomethingOlderIsToldSo(t *testing.T) {
 		}
 		storetest.Refused(t, "one of several", edit(read, now.ETag()), "")
 		storetest.Refused(t, "any", edit("*"), "")
+		if licensed, err := b.Update(t.Context(), b.owner, w.ID, workflows.Edit{License: text("MIT")}); err != nil || licensed.ETag() == now.ETag() {
+			t.Errorf("another license leaves the tag as it is: %v", err)
+		} else {
+			now = licensed
+		}
 		moved, err := b.Update(t.Context(), b.owner, w.ID, workflows.Edit{Definition: []byte(`{"nodes":[{"id":"n0","command":"true","position":{"x":5,"y":5}},{"id":"n1","command":"true"}]}`)})
 		if err != nil || moved.ETag() != now.ETag() {
 			t.Errorf("where nodes are drawn changes the tag: %v", err)

@@ -3,6 +3,7 @@
 package definitions
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,8 +18,15 @@ import (
 	"github.com/millrace/millrace/internal/definitionfile"
 )
 
+// Naming is what a person says of a workflow beside its file. What is empty is read from
+// the file.
+type Naming struct {
+	Name    string
+	License string
+}
+
 // ReadWorkflow reads a bare definition or an exported workflow, in YAML or JSON.
-func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) {
+func ReadWorkflow(w screen.Console, path string, says Naming) (api.NewWorkflow, error) {
 	text, err := ReadSmall(w, path, definitionfile.MaxBytes)
 	if err != nil {
 		return api.NewWorkflow{}, err
@@ -33,8 +41,11 @@ func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) 
 	} else if !hasNodes(file.Definition) {
 		return in, fmt.Errorf("%s contains no workflow: it has neither \"definition\" nor \"nodes\"", path)
 	}
-	if name != "" {
-		in.Name = name
+	if says.Name != "" {
+		in.Name = says.Name
+	}
+	if license := cmp.Or(says.License, file.License); license != "" {
+		in.License = &license
 	}
 	if in.Name == "" {
 		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))

@@ -56,7 +56,7 @@ func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
 					}
 				}
 			}
-			got, err := ReadWorkflow(w, path, tt.named)
+			got, err := ReadWorkflow(w, path, Naming{Name: tt.named})
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("%+v, %v", got, err)
@@ -67,6 +67,26 @@ func TestAWorkflowIsReadFromWhatPeopleHave(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestALicenseIsReadFromTheFileUnlessOneIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.json")
+	for text, want := range map[string][2]string{
+		`{"license":"MIT","definition":{"nodes":[]}}`: {"MIT", "CC0-1.0"},
+		`{"definition":{"nodes":[]}}`:                 {"", "CC0-1.0"},
+		`{"nodes":[]}`:                                {"", "CC0-1.0"},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, named := range []string{"", "CC0-1.0"} {
+			got, err := ReadWorkflow(screen.Console{}, path, Naming{License: named})
+			if err != nil || (got.License != nil) != (want[i] != "") || got.License != nil && *got.License != want[i] {
+				t.Errorf("%s with %q has the license %v: %v", text, named, got.License, err)
+			}
+		}
 	}
 }
 

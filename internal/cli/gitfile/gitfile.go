@@ -35,6 +35,7 @@ var Template []byte
 type Workflow struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
+	License     string          `json:"license,omitempty"`
 	Definition  json.RawMessage `json:"definition"`
 }
 

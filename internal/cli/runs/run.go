@@ -113,7 +113,7 @@ func (c *Start) check() error {
 func workflowOrFile(s *session.Session, name, as string) (api.Workflow, error) {
 	isFile := name == "-" || strings.ContainsRune(name, os.PathSeparator) || slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
 	if isFile {
-		f, _, err := s.Apply(name, as)
+		f, _, err := s.Apply(name, definitions.Naming{Name: as})
 		return f, err
 	}
 	return s.Workflow(name)

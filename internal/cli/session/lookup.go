@@ -164,8 +164,8 @@ func (s *Session) File(name string) (found api.File, err error) {
 }
 
 // Apply makes the workflow of this name, or changes it to what the file says.
-func (s *Session) Apply(path, name string) (f api.Workflow, made bool, err error) {
-	in, err := definitions.ReadWorkflow(s.Console, path, name)
+func (s *Session) Apply(path string, says definitions.Naming) (f api.Workflow, made bool, err error) {
+	in, err := definitions.ReadWorkflow(s.Console, path, says)
 	if err != nil {
 		return f, false, err
 	}
@@ -188,7 +188,7 @@ func (s *Session) Apply(path, name string) (f api.Workflow, made bool, err error
 		}
 		return r.JSON201.Data, true, nil
 	case 1:
-		edit := api.WorkflowEdit{Definition: in.Definition, Description: in.Description}
+		edit := api.WorkflowEdit{Definition: in.Definition, Description: in.Description, License: in.License}
 		r, err := s.API.UpdateWorkflowWithResponse(s.Ctx, ids[0], nil, edit)
 		if err != nil {
 			return f, false, s.Explain(err)

@@ -48,7 +48,7 @@ func WorkflowOut(w workflows.Workflow) api.Workflow {
 	return api.Workflow{
 		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags, Folder: row.Folder, Kind: row.Kind,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
-		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Warnings: problemsOut(w.Warnings), Git: gitOut(w.Git),
+		License: w.License, Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Warnings: problemsOut(w.Warnings), Git: gitOut(w.Git),
 	}
 }
 
@@ -122,7 +122,7 @@ func (a *API) CreateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	n := workflows.New{
-		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: kernel.OrEmpty(in.Folder), Git: git,
+		Name: in.Name, License: kernel.OrEmpty(in.License), Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: kernel.OrEmpty(in.Folder), Git: git,
 		Once: func(w workflows.Workflow) (*access.IdempotencyRecord, error) { return x.Record(made(w)) },
 	}
 	if in.Description != nil {
@@ -170,7 +170,7 @@ func (a *API) UpdateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	w, err := a.Workflows.Update(x.Context(), x.Caller, workflow(x), workflows.Edit{
-		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: in.Folder, IfMatch: etags(x.Request, "If-Match"),
+		Name: in.Name, Description: in.Description, License: in.License, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: in.Folder, IfMatch: etags(x.Request, "If-Match"),
 	})
 	if err != nil {
 		return kernel.Answer{}, err

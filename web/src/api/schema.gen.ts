@@ -4408,6 +4408,8 @@ export interface components {
             lastRuns: components["schemas"]["RunBrief"][];
         };
         Workflow: components["schemas"]["WorkflowRow"] & {
+            /** @description The license under which others may use it and what its runs make, as an identifier of the SPDX license list; empty: none is stated. */
+            license: string;
             definition: components["schemas"]["Definition"];
             /** @description Why it cannot run as it stands. Empty when it can. */
             problems: components["schemas"]["Problem"][];
@@ -4455,7 +4457,10 @@ export interface components {
             definition?: components["schemas"]["Definition"];
             tags?: components["schemas"]["Tags"];
             folder?: components["schemas"]["Folder"];
+            license?: components["schemas"]["License"];
         };
+        /** @description An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated. */
+        License: string | null;
         /** @description Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none. */
         Folder: string | null;
         FolderRename: {
@@ -4496,6 +4501,7 @@ export interface components {
             definition?: components["schemas"]["Definition"];
             tags?: components["schemas"]["Tags"];
             folder?: components["schemas"]["Folder"];
+            license?: components["schemas"]["License"];
         };
         RevisionRow: {
             revision: number;

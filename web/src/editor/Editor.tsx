@@ -328,7 +328,7 @@ function Side({
           )}
         </TabPanel>
         <TabPanel value="workflow">
-          <WorkflowPanel guest={workflowId === null} />
+          <WorkflowPanel workflowId={workflowId} />
         </TabPanel>
         <TabPanel value="problems">
           <ProblemsPanel />
@@ -340,7 +340,7 @@ function Side({
         )}
         <TabPanel value="source" className="h-full">
           <Suspense fallback={<Skeleton className="h-64" />}>
-            <SourcePanel name={name} asks={workflowId !== null} />
+            <SourcePanel name={name} workflowId={workflowId} />
           </Suspense>
         </TabPanel>
       </div>

@@ -97,7 +97,7 @@ test("every problem of the workflow is shown once: at its entry, or above all en
     parameters: { q: { type: "integer" } },
     outputs: { out: { from: "trim.o" } },
   } as Definition;
-  show(definition, list, <WorkflowPanel guest={false} />);
+  show(definition, list, <WorkflowPanel workflowId={null} />);
   for (const field of [...fields, ...others]) expect(shown(field), field).toHaveLength(1);
   expect(fields.filter(isInNotice)).toEqual([]);
   expect(others.filter((field) => !isInNotice(field))).toEqual([]);

@@ -4,7 +4,7 @@ import { yaml } from "@codemirror/legacy-modes/mode/yaml";
 import { searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, Transaction } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Download, Upload } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
@@ -18,11 +18,12 @@ import { save } from "../ui/download.ts";
 import { Choice } from "../ui/Field.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
+import { workflowQuery } from "../workflows/queries.ts";
 import { applyChecked, type CodeDraft } from "./codeDraft.ts";
 import { highlight, tabThrough } from "./codeStyle.ts";
 import { useCanEdit, useEditor, useGraph } from "./context.ts";
 import type { Document } from "./document/document.ts";
-import { type Format, inReadingOrder, read, write } from "./source.ts";
+import { type Format, read, write, writeFile } from "./source.ts";
 
 const validateTimeout = 10_000;
 
@@ -35,8 +36,9 @@ function textOf(document: Document, format: Format): Shown {
 }
 
 /** SourcePanel shows the definition as text, to read, edit, copy, import and export. */
-export default function SourcePanel({ name, asks }: { name: string; asks: boolean }) {
+export default function SourcePanel({ name, workflowId }: { name: string; workflowId: string | null }) {
   const api = useApi();
+  const client = useQueryClient();
   const { document } = useGraph();
   const { session } = useEditor();
   const { code } = session;
@@ -65,7 +67,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
     mutationFn: async ({ text, changes }: { text: string; changes: CodeDraft | null }) => {
       const definition = read(text);
       return applyChecked(session, definition, changes, async () => {
-        if (asks) await validate(definition);
+        if (workflowId) await validate(definition);
       });
     },
     onSuccess: (kept) => {
@@ -104,10 +106,8 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
           size="sm"
           icon={<Download className="size-4" aria-hidden />}
           onClick={() => {
-            const text =
-              format === "json"
-                ? `${JSON.stringify({ name, definition: inReadingOrder(document.definition()) }, null, 2)}\n`
-                : current.text;
+            const license = workflowId ? client.getQueryData(workflowQuery(workflowId).queryKey)?.license : "";
+            const text = writeFile({ name, ...(license && { license }) }, document.definition(), format);
             save(`${name}.workflow.${format}`, text, format === "json" ? "application/json" : "application/yaml");
           }}
         >

@@ -7,6 +7,7 @@ import { Checkbox, Choice, Select } from "../ui/Field.tsx";
 import { CodeFromGit } from "./CodeFromGit.tsx";
 import { useCanEdit, useEditor, useGraph, useShown } from "./context.ts";
 import { DraftArea, DraftInput, NameRow, numberOf, Rows, refuseNumber, Small } from "./fields.tsx";
+import { License } from "./License.tsx";
 import { Marked, useMark, WithFindings } from "./Marked.tsx";
 import { useNamed } from "./useDocument.ts";
 
@@ -14,8 +15,8 @@ type Parameter = Schemas["Parameter"] & Record<string, unknown>;
 
 const types = ["string", "integer", "number", "boolean", "array", "object"];
 
-/** WorkflowPanel edits what a run is asked for, and what it gives. */
-export function WorkflowPanel({ guest }: { guest: boolean }) {
+/** WorkflowPanel edits what a run is asked for, and what it gives. A guest is shown no workflow of a team. */
+export function WorkflowPanel({ workflowId }: { workflowId: string | null }) {
   const list = useStore(useEditor().problems, (state) => state.list);
   const findings = useMemo(() => (list ?? []).filter((each) => each.node === null), [list]);
   return (
@@ -25,9 +26,10 @@ export function WorkflowPanel({ guest }: { guest: boolean }) {
         <Inputs />
         <Outputs />
         <Marked field="source">
-          <CodeFromGit locked={!useCanEdit()} guest={guest} />
+          <CodeFromGit locked={!useCanEdit()} guest={workflowId === null} />
         </Marked>
       </WithFindings>
+      {workflowId && <License workflowId={workflowId} />}
     </div>
   );
 }

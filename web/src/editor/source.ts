@@ -7,9 +7,21 @@ export type Format = "yaml" | "json";
 
 /** write writes a definition for people: steps as they are on the canvas from left to right, what a step is before what it does. */
 export function write(definition: Definition, format: Format): string {
-  const readable = inReadingOrder(definition);
-  if (format === "json") return `${JSON.stringify(readable, null, 2)}\n`;
-  return stringify(readable, { lineWidth: 0, blockQuote: "literal" });
+  return textOf(inReadingOrder(definition), format);
+}
+
+/** writeFile writes a workflow as the text of a file: what people say of it, and its definition. */
+export function writeFile(
+  workflow: { name: string; license?: string },
+  definition: Definition,
+  format: Format,
+): string {
+  return textOf({ ...workflow, definition: inReadingOrder(definition) }, format);
+}
+
+function textOf(value: unknown, format: Format): string {
+  if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
+  return stringify(value, { lineWidth: 0, blockQuote: "literal" });
 }
 
 const first = ["id", "name", "type", "command", "interpreter", "image", "inputs", "outputs"];

@@ -52,16 +52,17 @@ export function WorkflowTableRow({ row, favorite, ticked, tick, move }: RowProps
   const load = () => ask(api.GET("/api/workflows/{id}", { params: { path: { id: row.id } } }));
   const duplicate = useMutation({
     mutationFn: async () => {
-      const { name, description, definition } = await load();
-      return createWorkflow(api, { name: `${name} (copy)`, description, definition });
+      const { name, description, license, definition } = await load();
+      return createWorkflow(api, { name: `${name} (copy)`, description, license, definition });
     },
     onSuccess: (copy) => toast.ok(`Created ${copy.name}`),
     onSettled: refresh,
   });
   const download = useMutation({
     mutationFn: async () => {
-      const { name, description, definition } = await load();
-      save(`${name}.workflow.json`, JSON.stringify({ name, description, definition }, null, 2), "application/json");
+      const { name, description, license, definition } = await load();
+      const file = { name, description, ...(license && { license }), definition };
+      save(`${name}.workflow.json`, JSON.stringify(file, null, 2), "application/json");
     },
   });
   const mayDelete =

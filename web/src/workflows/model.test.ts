@@ -44,6 +44,7 @@ test("an import is an exported workflow or a bare definition", () => {
     definition: { version: 1 },
   });
   expect(readImport('{"name":"A","definition":{"version":1}}', "x.json").name).toBe("A");
+  expect(readImport('{"license":"MIT","definition":{"version":1}}', "x.json").license).toBe("MIT");
   expect(readImport("anything", "rna.yaml", () => ({ version: 1 })).name).toBe("rna");
   for (const bad of ["{", "[]", '{"version":2}', '{"definition":{}}'])
     expect(() => readImport(bad, "x.json"), bad).toThrow();

@@ -39,6 +39,7 @@ export function pick(rows: WorkflowRow[], words: string, sort: Sort, favorites =
 export interface Import {
   name: string;
   description: string;
+  license: string;
   definition: Definition;
 }
 
@@ -58,6 +59,7 @@ export function readImport(text: string, filename: string, parse: (text: string)
   return {
     name: typeof value.name === "string" && value.name.trim() ? value.name : plain || "Imported workflow",
     description: typeof value.description === "string" ? value.description : "",
+    license: typeof value.license === "string" ? value.license : "",
     definition: definition as Definition,
   };
 }

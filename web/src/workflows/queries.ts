@@ -36,14 +36,20 @@ export const workflowQuery = (id: string) =>
 export interface NewWorkflow {
   name: string;
   description?: string;
+  license?: string;
   definition?: Definition;
 }
 
-export function createWorkflow(api: Api, { name, description = "", definition }: NewWorkflow) {
+export function createWorkflow(api: Api, { name, description = "", license = "", definition }: NewWorkflow) {
   return ask(
     api.POST("/api/workflows", {
       params: { header: once() },
-      body: { name: name.slice(0, 200), description: description.slice(0, 10_000), ...(definition && { definition }) },
+      body: {
+        name: name.slice(0, 200),
+        description: description.slice(0, 10_000),
+        license,
+        ...(definition && { definition }),
+      },
     }),
   );
 }

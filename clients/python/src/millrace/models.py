@@ -4796,6 +4796,10 @@ class Workflow(WorkflowRow):
     model_config = ConfigDict(
         extra='allow',
     )
+    license: str
+    """
+    The license under which others may use it and what its runs make, as an identifier of the SPDX license list; empty: none is stated.
+    """
     definition: Definition
     problems: list[Problem]
     """
@@ -4830,6 +4834,10 @@ class NewWorkflow(Model):
     """
     Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
     """
+    license: Annotated[str | None, Field(max_length=100)] = None
+    """
+    An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated.
+    """
 
 
 class WorkflowEdit(Model):
@@ -4850,6 +4858,10 @@ class WorkflowEdit(Model):
     folder: Annotated[str | None, Field(max_length=200)] = None
     """
     Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
+    """
+    license: Annotated[str | None, Field(max_length=100)] = None
+    """
+    An identifier of the [SPDX license list](https://spdx.org/licenses/), such as `MIT`, `Apache-2.0` or `CC-BY-4.0`; empty: none is stated.
     """
 
 

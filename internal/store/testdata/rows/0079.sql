@@ -1,0 +1,1 @@
+UPDATE workflows SET license = 'MIT';
