@@ -21,7 +21,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 # nobody would hear of a race.
 WITHOUT_RACES := /(api|docs|web|tools|deploy)(/|$$)|/internal/(domain|ai/reader|arch)(/|$$)|/cmd/millrace$$
 
-SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm scripts/with-uv
+SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm scripts/with-uv scripts/with-rocrate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

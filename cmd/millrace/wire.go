@@ -210,7 +210,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	api := httpapi.New(httpapi.Options{
 		Away: isUnavailable, Version: version,
 		Log: log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,
-		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Known: db, Now: db.Now},
+		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Known: db, Origins: db, Version: version, Now: db.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), db.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,

@@ -11,12 +11,12 @@ func TestAFileIsReadAsItsAuthorMeantIt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"nodes: []": `{"nodes":[]}`,
-		"a: 1\nb: 0x10\nc: 1.50\nd: yes\ne: true":                   `{"a":1,"b":16,"c":1.5,"d":"yes","e":true}`,
-		"on: [oom]\nn: ~\nd: 2026-01-02":                            `{"on":["oom"],"n":null,"d":"2026-01-02"}`,
-		"1: one\ntrue: two":                                         `{"1":"one","true":"two"}`,
-		"command: |\n  set -e\n  ls\n":                              `{"command":"set -e\nls\n"}`,
-		"x-base: &b {cpu: 1, ram: 2}\nn: {<<: *b, ram: 4}":          `{"x-base":{"cpu":1,"ram":2},"n":{"ram":4,"cpu":1}}`,
-		"a: &a {k: 1}\nb: &b {k: 2, l: 2}\nc: {<<: [*a, *b]}":       `{"a":{"k":1},"b":{"k":2,"l":2},"c":{"k":1,"l":2}}`,
+		"a: 1\nb: 0x10\nc: 1.50\nd: yes\ne: true":                                 `{"a":1,"b":16,"c":1.5,"d":"yes","e":true}`,
+		"on: [oom]\nn: ~\nd: 2026-01-02":                                          `{"on":["oom"],"n":null,"d":"2026-01-02"}`,
+		"1: one\ntrue: two":                                                       `{"1":"one","true":"two"}`,
+		"command: |\n  set -e\n  ls\n":                                            `{"command":"set -e\nls\n"}`,
+		"x-base: &b {cpu: 1, ram: 2}\nn: {<<: *b, ram: 4}":                        `{"x-base":{"cpu":1,"ram":2},"n":{"ram":4,"cpu":1}}`,
+		"a: &a {k: 1}\nb: &b {k: 2, l: 2}\nc: {<<: [*a, *b]}":                     `{"a":{"k":1},"b":{"k":2,"l":2},"c":{"k":1,"l":2}}`,
 		"name: Mine\ndescription: why\nlicense: MIT\ndefinition: {nodes: [{}]}\n": `{"nodes":[{}]}`,
 	} {
 		f, err := definitionfile.Read("millrace.yaml", []byte(text))

@@ -164,7 +164,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	o := httpapi.Options{
 		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.db, h.db, h.clock),
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
-		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Now: h.clock},
+		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Origins: h.db, Version: "test", Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
 		Operator: operator.NewService(operator.Options{
 			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Mailbox: h.db, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },

@@ -90,28 +90,33 @@ func TestARunIsACrateThatOthersRead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	ada := h.signUp("Ada")
-	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"parameters":{"depth":{"type":"integer","default":3}},"nodes":[
+	workflow := h.workflow(ada, `{"parameters":{"depth":{"type":"integer","default":3}},"nodes":[
 		{"id":"first","name":"Count \"all\"","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
 		{"id":"second","command":"# dummy: output:b.txt=two","inputs":{"i":{}},"outputs":{"o":{"path":"b.txt"}}}],
 		"edges":[{"id":"e","source":"first","sourceHandle":"o","target":"second","targetHandle":"i"}],
-		"outputs":{"table":{"from":"second.o"}}}`)+`","parameters":{"depth":4}}`)
+		"outputs":{"table":{"from":"second.o"}}}`)
+	run := h.start(ada, `{"workflowId":"`+workflow+`","parameters":{"depth":4}}`)
 	h.await(ada, run)
+	h.call("PUT", "/api/workflows/"+workflow, `{"license":"MIT"}`, bearer(ada.token)).want(200) // after the run
+	page := "http://127.0.0.1:8080/workflows/" + workflow
 	byID := h.crate(ada, run)
 	for _, want := range []struct{ id, field, value string }{
 		{"./", "mainEntity", "map[@id:workflow.json]"},
-		{"./", "hasPart", "[map[@id:workflow.json] map[@id:second/o/b.txt]]"},
-		{"workflow.json", "hasPart", "[map[@id:#tool/first] map[@id:#tool/second]]"},
+		{"./", "license", "map[@id:https://spdx.org/licenses/MIT]"},
+		{"workflow.json", "url", page},
+		{"workflow.json", "hasPart", "[map[@id:" + page + "?node=first] map[@id:" + page + "?node=second]]"},
 		{"#run", "instrument", "map[@id:workflow.json]"},
-		{"#run", "object", "[map[@id:#value/depth]]"},
-		{"#run", "result", "[map[@id:second/o/b.txt]]"},
-		{"#run", "actionStatus", "map[@id:http://schema.org/CompletedActionStatus]"},
-		{"#agent", "name", "Ada"},
+		{"#run", "object", "map[@id:#value/depth]"},
+		{"#run", "result", "map[@id:second/o/b.txt]"},
+		{"#run", "actionStatus", "http://schema.org/CompletedActionStatus"},
+		{"#run", "description", "Started by Ada."},
+		{"https://github.com/millrace/millrace", "softwareVersion", "test"},
 		{"#value/depth", "value", "4"},
 		{"#parameter/depth", "additionalType", "Integer"},
 		{"second/o/b.txt", "exampleOfWork", "map[@id:#output/table]"},
 		{"second/o/b.txt", "contentSize", "3"},
 		{"#action/first", "name", `Count "all"`},
-		{"#action/second", "result", "[map[@id:second/o/b.txt]]"},
+		{"#action/second", "result", "map[@id:second/o/b.txt]"},
 		{"#control/second", "instrument", "map[@id:#step/second]"},
 		{"#organize", "object", "[map[@id:#control/first] map[@id:#control/second]]"},
 	} {

@@ -37,21 +37,27 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 		return Detailed{}, err
 	}
 	d := Detailed{Run: r}
-	known, err := s.details.NodesOf(ctx, id)
-	if err != nil {
+	if d.Nodes, err = s.NodesOf(ctx, r); err != nil {
 		return d, err
-	}
-	d.Nodes = NodesIn(r, known)
-	if r.Kind != Reported && r.Engine != "" {
-		processes, err := s.reported.Processes(ctx, r)
-		if err != nil {
-			return d, err
-		}
-		d.Nodes = append(d.Nodes, processes...)
 	}
 	now, err := s.Snapshot(ctx, caller.Team, id, -1)
 	d.Log = now.Log
 	return d, err
+}
+
+// NodesOf lists the steps of a run as far as they have come, and behind them the
+// processes of the pipeline that one of them launches.
+func (s *Service) NodesOf(ctx context.Context, r Run) ([]Node, error) {
+	known, err := s.details.NodesOf(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := NodesIn(r, known)
+	if r.Kind == Reported || r.Engine == "" {
+		return list, nil
+	}
+	processes, err := s.reported.Processes(ctx, r)
+	return append(list, processes...), err
 }
 
 // NodesIn lists the tasks of the definition in their order; those without a

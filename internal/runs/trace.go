@@ -37,6 +37,7 @@ type TraceTask struct {
 	NativeID   string // by which its executor knows it
 	Process    string // the name of the step
 	Tag        string // what tells it from the other tasks of its step
+	Item       string // of a step that runs once per item: its value, as JSON
 	Status     TraceStatus
 	Exit       *int
 	Submit     time.Time
@@ -143,7 +144,7 @@ func (n Node) traced(a Attempt, step *graph.Node, over bool) TraceTask {
 		t.Memory = &a.Memory
 	}
 	if n.Shards != nil {
-		t.Tag = tagOfItem(a.Item, a.Shard)
+		t.Tag, t.Item = tagOfItem(a.Item, a.Shard), a.Item
 	}
 	if took := t.Complete.Sub(t.Start); n.Shards == nil && n.Attempt == 1 && n.CPU > 0 && !t.Start.IsZero() && took > 0 {
 		percent := 100 * n.CPU.Seconds() / took.Seconds()

@@ -35,7 +35,7 @@ func (a *API) SendArchive(x *kernel.Exchange) (kernel.Answer, error) {
 
 // DownloadCrate gives a run with its outputs as a Workflow Run RO-Crate.
 func (a *API) DownloadCrate(x *kernel.Exchange) (kernel.Answer, error) {
-	c, err := a.Crates.Crate(x.Context(), x.Caller, RunID(x))
+	c, err := a.Crates.Crate(x.Context(), x.Caller, RunID(x), x.Base())
 	if err != nil {
 		return kernel.Answer{}, err
 	}

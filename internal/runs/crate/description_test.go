@@ -22,8 +22,18 @@ func described(t *testing.T, r runs.Run, definition string, nodes []runs.Node, i
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
-	names := archive.Archive{Outputs: outputs}.Names()
-	text, err := json.Marshal(newDescription(r, g, nodes, inputs, outputs, names, noon).document())
+	for i := range outputs {
+		outputs[i].Key = fmt.Sprint("teams/t/runs/", i)
+	}
+	c := contents{run: r, nodes: nodes, inputs: inputs, outputs: outputs, origin: Origin{Team: "Lab", License: "MIT"}, base: "https://lab.example", version: "1.2.3", at: noon}
+	return entities(t, c, g)
+}
+
+// entities are those of a crate by their ids, each of them sound.
+func entities(t *testing.T, c contents, g *graph.Graph) map[string]map[string]any {
+	t.Helper()
+	names := archive.Archive{Outputs: c.outputs}.Names()
+	text, err := json.Marshal(newDescription(c, g, names).document())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +86,14 @@ const aligned = `{"parameters":{"q":{"type":"integer"},"mode":{"type":"string","
 func TestACrateSaysWhatARunDid(t *testing.T) {
 	t.Parallel()
 	r := runs.Run{
-		ID: "run_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Step align exited with status 3",
-		Starter: runs.Starter{Type: "user", Name: "Ada"}, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
+		ID: "run_1", Team: "team_1", Workflow: "wf_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Step align exited with status 3",
+		Starter: runs.Starter{Type: "user", ID: "user_1", Name: "Ada"}, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
 	}
 	nodes := []runs.Node{
-		{ID: "trim", State: lifecycle.NodeSucceeded, StartedAt: noon, FinishedAt: noon.Add(time.Second)}, {ID: "align", State: lifecycle.NodeFailed, StartedAt: noon}, {ID: "later", State: lifecycle.NodeSkipped},
+		{ID: "trim", State: lifecycle.NodeSucceeded, StartedAt: noon, FinishedAt: noon.Add(time.Second)}, {ID: "align", State: lifecycle.NodeFailed, StartedAt: noon, ExitCode: new(3)}, {ID: "later", State: lifecycle.NodeSkipped},
 	}
 	read := runs.GivenFile{Key: "teams/t/a.fq", Name: "a.fq", Size: 9, SHA256: "aa"}
-	inputs := []input{{"reads", []runs.GivenFile{read, {Key: "https://user:secret@host.org/x.fq?token=secret", Name: "x.fq", SHA256: "bb", Size: 3}, read, {Key: "teams/t/gone one.fq", Gone: true}}}}
+	inputs := []input{{name: "reads", files: []runs.GivenFile{read, {Key: "https://user:secret@host.org/x.fq?token=secret", Name: "x.fq", SHA256: "bb", Size: 3}, read, {Key: "teams/t/gone one.fq", Gone: true}}}}
 	outputs := []runs.Listed{
 		{Output: runs.Output{Node: "trim", Port: "o", Name: "trimmed reads.fq", Size: 4, SHA256: "cc", ContentType: "text/plain"}},
 		{Output: runs.Output{Node: "trim", Port: "folder", Name: "f", Folder: &runs.Folder{}}},
@@ -91,21 +101,27 @@ func TestACrateSaysWhatARunDid(t *testing.T) {
 	}
 	d := described(t, r, aligned, nodes, inputs, outputs)
 	for id, want := range map[string]map[string]string{
-		"./":                                 {"name": "Align, run 12", "description": "Run 12 of the workflow Align, which was failed."},
-		"#run":                               {"error": "Step align exited with status 3", "startTime": "2026-08-01T12:00:00Z", "endTime": "2026-08-01T12:01:00Z", "actionStatus": "map[@id:http://schema.org/FailedActionStatus]"},
-		"#action/trim":                       {"actionStatus": "map[@id:http://schema.org/CompletedActionStatus]", "containerImage": "map[@id:#image/trim]", "object": "[map[@id:urn:sha256:aa] map[@id:https://host.org/x.fq] map[@id:urn:millrace:teams/t/gone%20one.fq]]"},
-		"#action/align":                      {"actionStatus": "map[@id:http://schema.org/FailedActionStatus]", "object": "[map[@id:trim/o/trimmed%20reads.fq]]", "result": "[map[@id:align/bam/b]]"},
-		"#image/trim":                        {"name": "quay.io/x/fastp:1"},
-		"trim/o/trimmed%20reads.fq":          {"@type": "File", "name": "trimmed reads.fq", "contentSize": "4", "sha256": "cc"},
-		"trim/folder/f/":                     {"@type": "Dataset"},
-		"align/bam/b":                        {"exampleOfWork": "map[@id:#output/bam]"},
-		"#value/q":                           {"value": "20"},
-		"#parameter/q":                       {"additionalType": "Integer", "valueRequired": "true"},
-		"#parameter/mode":                    {"additionalType": "Text", "valueRequired": "false"},
-		"#input/reads":                       {"additionalType": "Collection"},
-		"#step/align":                        {"name": "align", "position": "2"},
-		"urn:millrace:teams/t/gone%20one.fq": {"name": "gone one.fq"},
-		"#agent":                             {"@type": "Person", "name": "Ada"},
+		"./":                           {"name": "Align, run 12", "description": "Run 12 of the workflow Align, which failed."},
+		"#run":                         {"error": "Step align exited with status 3", "startTime": "2026-08-01T12:00:00+00:00", "endTime": "2026-08-01T12:01:00+00:00", "actionStatus": "http://schema.org/FailedActionStatus", "object": "[map[@id:#files/reads] map[@id:#value/mode] map[@id:#value/q]]", "result": "[map[@id:trim/o/trimmed%20reads.fq] map[@id:trim/folder/f/] map[@id:align/bam/b]]"},
+		"#action/trim":                 {"actionStatus": "http://schema.org/CompletedActionStatus", "containerImage": "map[@id:#image/quay.io%2Fx%2Ffastp:1]", "object": "map[@id:#files/reads]", "error": "<nil>"},
+		"#action/align":                {"actionStatus": "http://schema.org/FailedActionStatus", "endTime": "2026-08-01T12:01:00+00:00", "error": "The command exited with status 3.", "object": "map[@id:trim/o/trimmed%20reads.fq]", "result": "map[@id:align/bam/b]"},
+		"#image/quay.io%2Fx%2Ffastp:1": {"name": "x/fastp", "registry": "quay.io", "tag": "1"},
+		"#files/reads":                 {"hasPart": "[map[@id:urn:sha256:aa] map[@id:https://host.org/x.fq] map[@id:urn:millrace:teams/t/gone%20one.fq]]", "exampleOfWork": "map[@id:#input/reads]"},
+		"https://lab.example/workflows/wf_1?node=trim":  {"softwareVersion": "1"},
+		"https://lab.example/workflows/wf_1?node=align": {"softwareVersion": "3"},
+		"workflow.json":                        {"license": "map[@id:https://spdx.org/licenses/MIT]", "hasPart": "[map[@id:https://lab.example/workflows/wf_1?node=trim] map[@id:https://lab.example/workflows/wf_1?node=align]]"},
+		"https://github.com/millrace/millrace": {"softwareVersion": "1.2.3"},
+		"trim/o/trimmed%20reads.fq":            {"@type": "File", "name": "trimmed reads.fq", "contentSize": "4", "sha256": "cc"},
+		"trim/folder/f/":                       {"@type": "Dataset"},
+		"align/bam/b":                          {"exampleOfWork": "map[@id:#output/bam]"},
+		"#value/q":                             {"value": "20"},
+		"#parameter/q":                         {"additionalType": "Integer", "valueRequired": "true"},
+		"#parameter/mode":                      {"additionalType": "Text", "valueRequired": "false"},
+		"#input/reads":                         {"additionalType": "Collection"},
+		"#step/align":                          {"name": "align", "position": "2"},
+		"urn:millrace:teams/t/gone%20one.fq":   {"name": "gone one.fq"},
+		"urn:millrace:user_1":                  {"@type": "Person", "name": "Ada"},
+		"urn:millrace:team_1":                  {"@type": "Organization", "name": "Lab"},
 	} {
 		for field, text := range want {
 			if got := fmt.Sprint(d[id][field]); got != text {
@@ -113,8 +129,8 @@ func TestACrateSaysWhatARunDid(t *testing.T) {
 			}
 		}
 	}
-	if d["#action/later"] != nil || d["#action/trim"]["endTime"] == nil || d["#action/align"]["endTime"] != nil {
-		t.Error("a step that never began did something, or one has no end")
+	if d["#action/later"] != nil {
+		t.Error("a step that never began did something")
 	}
 	if text := fmt.Sprint(d); strings.Contains(text, "secret") {
 		t.Error("a password is in the crate")
@@ -125,11 +141,11 @@ func TestACrateSaysWhatARunDid(t *testing.T) {
 func TestACrateOfNothingIsOneToo(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[lifecycle.Status]string{
-		lifecycle.Queued: "has not begun", lifecycle.Running: "is not over", lifecycle.Cancelled: "was cancelled", lifecycle.Completed: "was completed",
+		lifecycle.Queued: "has not begun", lifecycle.Running: "is not over", lifecycle.Cancelled: "was cancelled", lifecycle.Completed: "which completed",
 	} {
-		r := runs.Run{ID: "run_1", Number: 1, WorkflowName: "w", Parameters: []byte(`{}`), Status: status, Starter: runs.Starter{Type: "schedule", Name: "Ada"}, Label: runs.Label{Name: "Pilot"}}
+		r := runs.Run{ID: "run_1", Number: 1, WorkflowName: "w", Parameters: []byte(`{}`), Status: status, Starter: runs.Starter{Type: "schedule", ID: "sched_1", Name: "Ada"}, For: "user_1", Label: runs.Label{Name: "Pilot"}}
 		d := described(t, r, `{"nodes":[{"id":"a","command":"true"}]}`, nil, nil, nil)
-		if got := fmt.Sprint(d["./"]["description"]); !strings.Contains(got, want) || d["./"]["name"] != "Pilot" || d["#agent"]["@type"] != "SoftwareApplication" {
+		if got := fmt.Sprint(d["./"]["description"]); !strings.Contains(got, want) || d["./"]["name"] != "Pilot" || d["urn:millrace:user_1"]["@type"] != "Person" || d[provenanceRun] != nil {
 			t.Errorf("%s: %s", status, got)
 		}
 	}
@@ -145,15 +161,15 @@ func TestEachInputIsAFileOfItsOwn(t *testing.T) {
 		return runs.GivenFile{Key: "https://host.org/get?file=" + file, Name: "get", SHA256: file}
 	}
 	r := runs.Run{WorkflowName: "w", Parameters: []byte(`{}`)}
-	inputs := []input{{"adapters", []runs.GivenFile{link("1")}}, {"reads", []runs.GivenFile{link("2"), link("1"), link("3"), {Key: "a", SHA256: "s"}, {Key: "b", SHA256: "s"}}}}
+	inputs := []input{{name: "adapters", files: []runs.GivenFile{link("1")}}, {name: "reads", files: []runs.GivenFile{link("2"), link("1"), link("3"), {Key: "a", SHA256: "s"}, {Key: "b", SHA256: "s"}}}}
 	d := described(t, r, `{"inputs":{"adapters":{},"reads":{"type":"files"}},"nodes":[{"id":"a","command":"true","inputs":{"i":{"from":"inputs.reads"}}}]}`, []runs.Node{{ID: "a", StartedAt: noon}}, inputs, nil)
 	for id, sum := range map[string]string{"https://host.org/get": "1", "https://host.org/get#2": "2", "https://host.org/get#3": "3", "urn:sha256:s": "s"} {
 		if got := d[id]["sha256"]; got != sum {
 			t.Errorf("%s has the sha256 %v, want %s", id, got, sum)
 		}
 	}
-	if got := fmt.Sprint(d["#action/a"]["object"]); got != "[map[@id:https://host.org/get#2] map[@id:https://host.org/get] map[@id:https://host.org/get#3] map[@id:urn:sha256:s]]" {
-		t.Errorf("the step read %s", got)
+	if got := fmt.Sprint(d["#files/reads"]["hasPart"]); got != "[map[@id:https://host.org/get#2] map[@id:https://host.org/get] map[@id:https://host.org/get#3] map[@id:urn:sha256:s]]" {
+		t.Errorf("the input is %s", got)
 	}
 }
 

@@ -98,13 +98,13 @@ func TestFoldersAndSizesAreWhatTheyAre(t *testing.T) {
 		"nodes":[{"id":"a","command":"true","inputs":{"i":{"from":"inputs.ref"}},"outputs":{"f":{"path":"f","directory":true},"o":{"path":"o"}}}],
 		"outputs":{"all":{"from":"a.f"},"same":{"from":"a.f"}}}`
 	inputs := []input{
-		{"one", []runs.GivenFile{{Key: "https://host.example/unknown", Name: "unknown", Size: -1}, {Key: "teams/t/empty", Name: "empty", SHA256: "e0"}}},
-		{"ref", []runs.GivenFile{{Key: "teams/t/genome", Name: "genome", SHA256: "ff", Size: 9, Folder: true}}},
+		{name: "one", files: []runs.GivenFile{{Key: "https://host.example/unknown", Name: "unknown", Size: -1}, {Key: "teams/t/empty", Name: "empty", SHA256: "e0"}}},
+		{name: "ref", files: []runs.GivenFile{{Key: "teams/t/genome", Name: "genome", SHA256: "ff", Size: 9, Folder: true}}},
 	}
 	outputs := []runs.Listed{{Output: runs.Output{Node: "a", Port: "f", Name: "f", Folder: &runs.Folder{}}}, {Output: runs.Output{Node: "a", Port: "o", Name: "o"}}}
 	d := described(t, runs.Run{WorkflowName: "w", Parameters: []byte(`{}`)}, definition, nil, inputs, outputs)
 	for at, want := range map[string]string{
-		"urn:sha256:ff @type": "Dataset", "urn:sha256:e0 @type": "File", "urn:sha256:e0 contentSize": "0", "https://host.example/unknown contentSize": "<nil>",
+		"urn:sha256:ff/ @type": "Dataset", "urn:sha256:e0 @type": "File", "urn:sha256:e0 contentSize": "0", "https://host.example/unknown contentSize": "<nil>",
 		"#input/ref additionalType": "Dataset", "#input/one additionalType": "File", "#output/all additionalType": "Dataset", "#output/a.o additionalType": "File",
 		"a/f/f/ @type": "Dataset", "a/o/o @type": "File", "#output/same additionalType": "<nil>",
 	} {

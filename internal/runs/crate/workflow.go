@@ -1,14 +1,17 @@
 package crate
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/millrace/millrace/internal/domain/graph"
-	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // describeWorkflow says what there was to do: the definition, its steps, and what
@@ -16,24 +19,88 @@ import (
 func (d *description) describeWorkflow() {
 	var steps, tools []ref
 	for i, n := range d.graph.Order() {
-		steps, tools = append(steps, ref{"#step/" + n.ID}), append(tools, ref{"#tool/" + n.ID})
-		d.add(entity{"@id": "#step/" + n.ID, "@type": "HowToStep", "position": strconv.Itoa(i), "name": stepName(n), "workExample": ref{"#tool/" + n.ID}})
-		d.add(entity{"@id": "#tool/" + n.ID, "@type": "SoftwareApplication", "name": stepName(n), "description": "The command of the step " + n.ID + " in " + workflowFile + "."})
+		tool := d.toolID(n.ID)
+		steps = append(steps, d.describeStep(n.ID, stepName(n), i))
+		if d.ran[tool] { // what did nothing is no part of what was executed
+			tools = append(tools, ref{tool})
+		}
+		if processes := d.launchedBy(n.ID); slices.ContainsFunc(processes, func(p runs.Node) bool { return d.ran[d.toolID(p.ID)] }) {
+			d.describePipeline(n, processes)
+			continue
+		}
+		d.add(entity{
+			"@id": tool, "@type": "SoftwareApplication", "name": stepName(n), "url": tool, "softwareVersion": cmp.Or(imageOf(n.Image).version(), d.codeVersion()),
+			"description": "What the step " + n.ID + " in " + workflowFile + " executes.",
+		})
 	}
-	d.add(entity{
-		"@id": workflowFile, "@type": []string{"File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"}, "name": d.run.WorkflowName,
-		"version": strconv.Itoa(d.run.Revision), "encodingFormat": "application/json", "programmingLanguage": ref{languageID},
-		"input": unique(d.formalInputs()), "output": unique(d.formalOutputs()), "step": unique(steps), "hasPart": unique(tools),
-	})
-	d.add(entity{"@id": languageID, "@type": "ComputerLanguage", "name": "Millrace definition"})
+	w := entity{
+		"@id": workflowFile, "@type": []string{"File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"}, "name": d.run.WorkflowName, "url": d.workflowURL(),
+		"conformsTo": ref{computedWorkflow}, "license": d.licenseRef(), "version": strconv.Itoa(d.run.Revision), "encodingFormat": "application/json", "programmingLanguage": ref{languageID},
+	}
+	w.point("input", d.formalInputs())
+	w.point("output", d.formalOutputs())
+	w.point("step", steps)
+	w.point("hasPart", tools)
+	d.add(w)
+	d.add(entity{"@id": languageID, "@type": "ComputerLanguage", "name": "Millrace definition", "url": home})
 }
 
-func stepName(n *graph.Node) string {
-	if n.Name != "" {
-		return n.Name
-	}
-	return n.ID
+// describeStep says of a step, or of a process of a pipeline, where it is in the order.
+func (d *description) describeStep(id, name string, position int) ref {
+	return d.add(entity{"@id": "#step/" + id, "@type": "HowToStep", "position": strconv.Itoa(position), "name": name, "workExample": ref{d.toolID(id)}})
 }
+
+func stepName(n *graph.Node) string { return cmp.Or(n.Name, n.ID) }
+
+// describePipeline says of a step that launches a pipeline what its processes are.
+func (d *description) describePipeline(n *graph.Node, processes []runs.Node) {
+	var steps, tools []ref
+	for i, p := range processes {
+		steps = append(steps, d.describeStep(p.ID, p.Name, i))
+		tool := d.toolID(p.ID)
+		version := d.codeVersion()
+		if step := d.tasks[p.ID]; step != nil && len(step.items) > 0 {
+			version = cmp.Or(imageOf(step.items[0].Container).version(), version)
+		}
+		d.add(entity{"@id": tool, "@type": "SoftwareApplication", "name": p.Name, "url": tool, "softwareVersion": version, "description": "What the process " + p.Name + " of the pipeline executes."})
+		if d.ran[tool] {
+			tools = append(tools, ref{tool})
+		}
+	}
+	engine := pipeline.Engine(d.run.Engine)
+	tool := d.toolID(n.ID)
+	e := entity{
+		"@id": tool, "@type": []string{"SoftwareSourceCode", "ComputationalWorkflow", "HowTo"}, "name": stepName(n), "url": tool, "version": d.codeVersion(),
+		"programmingLanguage": ref{languageID + "/" + d.run.Engine}, "description": "The pipeline that the step " + n.ID + " launches with " + engine.Title() + ".",
+	}
+	e.point("step", steps)
+	e.point("hasPart", tools)
+	d.add(e)
+	d.add(entity{"@id": languageID + "/" + d.run.Engine, "@type": "ComputerLanguage", "name": engine.Title()})
+}
+
+// launchedBy are the processes of the pipeline that a step launched.
+func (d *description) launchedBy(step string) (list []runs.Node) {
+	for _, n := range d.launched {
+		if n.LaunchedBy == step {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// toolID is the address of the page that shows what a step executes.
+func (d *description) toolID(step string) string {
+	page := d.workflowURL()
+	if _, known := d.graph.Node(step); !known || d.run.Kind == runs.Reported {
+		page = d.runURL()
+	}
+	return page + "?node=" + url.QueryEscape(step)
+}
+
+// codeVersion is the version of the code of the steps: the commit, or the revision of the
+// definition that has their commands.
+func (d *description) codeVersion() string { return cmp.Or(d.run.Commit, strconv.Itoa(d.run.Revision)) }
 
 func (d *description) formalInputs() (list []ref) {
 	for _, in := range d.graph.Inputs {
@@ -80,9 +147,13 @@ func valueKind(v json.RawMessage) string {
 func (d *description) formalOutputs() (list []ref) {
 	seen := map[string]bool{}
 	add := func(from port, name string) {
+		kind := kindOf(d.isFolder(from))
+		if d.several(from) {
+			kind = "Collection"
+		}
 		if id := d.outputID(from); !seen[id] {
 			seen[id] = true
-			list = append(list, d.formal(id, name, kindOf(d.isFolder(from)), false))
+			list = append(list, d.formal(id, name, kind, false))
 		}
 	}
 	for _, o := range d.graph.Outputs {
@@ -101,115 +172,55 @@ func (d *description) isFolder(from port) bool {
 }
 
 func (d *description) formal(id, name, kind string, required bool) ref {
-	d.add(entity{"@id": id, "@type": "FormalParameter", "conformsTo": ref{formalParameter}, "name": name, "additionalType": kind, "valueRequired": strconv.FormatBool(required)})
-	return ref{id}
+	return d.add(entity{"@id": id, "@type": "FormalParameter", "conformsTo": ref{formalParameter}, "name": name, "additionalType": kind, "valueRequired": strconv.FormatBool(required)})
 }
 
-// describeRun says what was done: by whom, when, with what result, step by step.
-func (d *description) describeRun(values []ref) {
-	var given []ref
-	for _, in := range d.inputs {
-		given = append(given, d.taken[in.name]...)
+// image is a container image, as a reference names it.
+type image struct{ reference, registry, name, tag, digest string }
+
+// imageOf reads a reference. What names a file or an address is an image of Apptainer,
+// which has no registry.
+func imageOf(reference string) image {
+	i := image{reference: reference}
+	rest := strings.TrimPrefix(reference, "docker://")
+	if strings.HasPrefix(rest, "/") || strings.Contains(rest, "://") || strings.HasSuffix(rest, ".sif") || strings.HasSuffix(rest, ".img") {
+		i.name = rest
+		return i
 	}
-	agent := entity{"@id": agentID, "@type": "Person", "name": d.run.Starter.Name}
-	if t := d.run.Starter.Type; t != "user" && t != "guest" {
-		agent["@type"] = "SoftwareApplication"
+	rest, i.digest, _ = strings.Cut(rest, "@")
+	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
+		rest, i.tag = rest[:colon], rest[colon+1:]
 	}
-	d.add(agent)
-	d.add(entity{"@id": engineID, "@type": "SoftwareApplication", "name": "Millrace"})
-	run := entity{
-		"@id": runID, "@type": "CreateAction", "name": d.title(), "identifier": string(d.run.ID), "instrument": ref{workflowFile}, "agent": ref{agentID},
-		"object": unique(append(given, values...)), "result": unique(d.result), "actionStatus": status(d.run.Status),
+	i.registry, i.name = "docker.io", rest
+	if host, path, ok := strings.Cut(rest, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		i.registry, i.name = host, path
 	}
-	times(run, d.run.StartedAt, d.run.FinishedAt)
-	if d.run.ErrorMessage != "" {
-		run["error"] = d.run.ErrorMessage
-	}
-	d.add(run)
-	organize := entity{"@id": organizeID, "@type": "OrganizeAction", "name": "Run of the workflow by Millrace", "instrument": ref{engineID}, "agent": ref{agentID}, "object": unique(d.describeSteps()), "result": ref{runID}}
-	times(organize, d.run.StartedAt, d.run.FinishedAt)
-	d.add(organize)
+	return i
 }
 
-// describeSteps says of each step that has begun what it did.
-func (d *description) describeSteps() (controls []ref) {
-	for _, n := range d.graph.Order() {
-		state, known := d.nodes[n.ID]
-		if !known || state.StartedAt.IsZero() {
-			continue
-		}
-		action := entity{"@id": "#action/" + n.ID, "@type": "CreateAction", "name": stepName(n), "instrument": ref{"#tool/" + n.ID}, "object": d.read(n), "result": d.wrote(n), "actionStatus": nodeStatus(state.State)}
-		times(action, state.StartedAt, state.FinishedAt)
-		if n.Image != "" {
-			action["containerImage"] = ref{"#image/" + n.ID}
-			d.add(entity{"@id": "#image/" + n.ID, "@type": "ContainerImage", "additionalType": ref{"https://w3id.org/ro/terms/workflow-run#DockerImage"}, "name": n.Image})
-		}
-		d.add(action)
-		d.add(entity{"@id": "#control/" + n.ID, "@type": "ControlAction", "name": "Step " + stepName(n), "instrument": ref{"#step/" + n.ID}, "object": ref{"#action/" + n.ID}})
-		controls = append(controls, ref{"#control/" + n.ID})
-	}
-	return controls
-}
+// version tells an image from others of its name.
+func (i image) version() string { return cmp.Or(i.tag, i.digest) }
 
-// read are the files that a step was given, as far as the crate knows them.
-func (d *description) read(n *graph.Node) (list []ref) {
-	for _, in := range n.Inputs {
-		list = append(list, d.taken[in.From]...)
+// describeImage is the entity of an image; ok is false where there is none.
+func (d *description) describeImage(reference string) (at ref, ok bool) {
+	if reference == "" {
+		return ref{}, false
 	}
-	for _, e := range d.graph.Incoming(n.ID) {
-		if e.Carries() {
-			list = append(list, d.made[port{e.Source, e.SourceHandle}]...)
-		}
+	at = ref{"#image/" + url.PathEscape(reference)}
+	if d.images[reference] {
+		return at, true
 	}
-	return unique(list)
-}
-
-func (d *description) wrote(n *graph.Node) (list []ref) {
-	for _, out := range n.Outputs {
-		list = append(list, d.made[port{n.ID, out.Name}]...)
+	d.images[reference] = true
+	i := imageOf(reference)
+	e := entity{"@id": at.ID, "@type": "ContainerImage", "name": i.name, "additionalType": ref{"https://w3id.org/ro/terms/workflow-run#SIFImage"}}
+	if i.registry != "" {
+		e["additionalType"], e["registry"] = ref{"https://w3id.org/ro/terms/workflow-run#DockerImage"}, i.registry
 	}
-	return unique(list)
-}
-
-// unique drops repetitions; it is never nil, which JSON would call null.
-func unique(list []ref) []ref {
-	seen, kept := map[ref]bool{}, []ref{}
-	for _, r := range list {
-		if !seen[r] {
-			seen[r] = true
-			kept = append(kept, r)
-		}
+	if i.tag != "" {
+		e["tag"] = i.tag
 	}
-	return kept
-}
-
-func times(e entity, started, finished time.Time) {
-	if !started.IsZero() {
-		e["startTime"] = stamp(started)
+	if sum, found := strings.CutPrefix(i.digest, "sha256:"); found {
+		e["sha256"] = sum
 	}
-	if !finished.IsZero() {
-		e["endTime"] = stamp(finished)
-	}
-}
-
-func status(s lifecycle.Status) ref {
-	switch {
-	case s == lifecycle.Completed:
-		return ref{"http://schema.org/CompletedActionStatus"}
-	case s.Terminal():
-		return ref{"http://schema.org/FailedActionStatus"}
-	default:
-		return ref{"http://schema.org/ActiveActionStatus"}
-	}
-}
-
-func nodeStatus(s lifecycle.NodeState) ref {
-	switch s {
-	case lifecycle.NodeSucceeded:
-		return status(lifecycle.Completed)
-	case lifecycle.NodeFailed, lifecycle.NodeCancelled:
-		return status(lifecycle.Failed)
-	default:
-		return status(lifecycle.Running)
-	}
+	return d.add(e), true
 }
