@@ -3097,6 +3097,9 @@ type Recipe struct {
 	Attempt int    `json:"attempt"`
 	Command string `json:"command"`
 
+	// Engine The engine whose pipeline the step launches, which is to be in the `PATH`; absent where it launches none.
+	Engine *PipelineEngine `json:"engine,omitempty"`
+
 	// Env Variables of the command.
 	Env map[string]string `json:"env"`
 

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 )
 
 // resourcesOf are what a shard takes of the run's size: by default one vCPU and its
@@ -11,12 +12,9 @@ import (
 // takes the place of what the node says, after an attempt that ran out of it; 0: none
 // did.
 func resourcesOf(n *graph.Node, size credits.Size, memory float64) (vcpu, ramGB float64, gpu int) {
-	vcpu, ramGB, gpu = n.Resources.VCPU, n.Resources.RAMGB, n.Resources.GPU
-	switch {
-	case pipeline.LaunchedBy(n) != "":
-		vcpu, gpu = float64(size.VCPU), size.GPU
-	case vcpu == 0:
-		vcpu = 1
+	vcpu, ramGB, gpu = taskenv.VCPUOf(n, size), n.Resources.RAMGB, n.Resources.GPU
+	if pipeline.LaunchedBy(n) != "" {
+		gpu = size.GPU
 	}
 	if ramGB == 0 {
 		ramGB = float64(size.RAMGB) * vcpu / float64(size.VCPU)

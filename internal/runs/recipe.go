@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
@@ -38,6 +39,7 @@ type Recipe struct {
 	Sources     []string          // nodes whose outputs it reads
 	Environment bool              // it has software of its own
 	Code        *RecipeCode       // nil: it sees none
+	Engine      pipeline.Engine   // whose pipeline it launches; empty: none
 }
 
 // RecipeCode is the code from Git that a step sees.

@@ -46,6 +46,11 @@ var runScript string
 //go:embed install.py
 var installScript string
 
+// snakemakeScript calls Snakemake without what Millrace adds to follow it.
+//
+//go:embed snakemake.sh
+var snakemakeScript string
+
 // file is one to write, below the folder.
 type file struct {
 	name, text string
@@ -114,7 +119,14 @@ func (s Step) files(folder string) ([]file, error) {
 	if r.Image != nil {
 		image = *r.Image
 	}
-	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n%s", s.Node, s.Run, quoted(image), settings)
+	engine := ""
+	if r.Engine != nil {
+		engine = string(*r.Engine)
+	}
+	if engine == string(api.PipelineEngineSnakemake) {
+		files = append(files, file{filepath.Join("bin", engine), snakemakeScript, 0o755})
+	}
+	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\nengine=%s\n%s", s.Node, s.Run, quoted(image), quoted(engine), settings)
 	return append(files, file{"run.sh", head + runScript, 0o755}, file{"command", r.Command, 0o644}, file{"start.sh", start, 0o644}), nil
 }
 

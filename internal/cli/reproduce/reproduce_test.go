@@ -63,6 +63,96 @@ func TestAStepWithAnImageIsDoneAgainByPodman(t *testing.T) {
 	}
 }
 
+// programs puts shell scripts of these names into a folder, which is the only one of a PATH
+// beside those of the system's own programs.
+func programs(t *testing.T, scripts map[string]string) (path string) {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"bash", "sh", "env", "cat", "rm", "mkdir", "dirname", "tail", "cp", "uname"} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// A program that is installed and cannot run the image gives way to the next one.
+func TestAStepIsDoneAgainByAContainerProgramThatWorks(t *testing.T) {
+	t.Parallel()
+	const broken, works = `echo "cannot connect to the daemon" >&2; exit 125`, `case "$*" in *" -c :") exit 0 ;; esac; echo "${0##*/} runs $1"`
+	for name, tt := range map[string]struct {
+		scripts map[string]string
+		how     []string
+		want    string
+		status  int
+	}{
+		"the first":        {map[string]string{"podman": works, "docker": works}, nil, "podman runs run", 0},
+		"the second":       {map[string]string{"podman": broken, "docker": works}, nil, "docker runs run", 0},
+		"the third":        {map[string]string{"podman": broken, "docker": broken, "apptainer": works}, nil, "apptainer runs exec", 0},
+		"none of them":     {map[string]string{"podman": broken, "docker": broken}, nil, "none of podman docker can run the image", 2},
+		"the one named":    {map[string]string{"podman": works, "docker": works}, []string{"docker"}, "docker runs run", 0},
+		"none and no need": {map[string]string{"podman": broken}, []string{"plain"}, "plainly", 0},
+		"none is there":    {nil, nil, "plainly", 0},
+	} {
+		folder := t.TempDir()
+		image := "lab/tool:1"
+		step := reproduce.Step{Run: "run_1", Node: "n", Recipe: api.Recipe{Image: &image, Interpreter: "sh", Folder: "/elsewhere", Command: "echo plainly"}}
+		if err := reproduce.Write(folder, step); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command(filepath.Join(folder, "run.sh"), tt.how...)
+		run.Env = []string{"HOME=" + folder, "PATH=" + programs(t, tt.scripts)}
+		out, _ := run.CombinedOutput()
+		if !strings.Contains(string(out), tt.want) || run.ProcessState.ExitCode() != tt.status {
+			t.Errorf("%s: status %d: %s", name, run.ProcessState.ExitCode(), out)
+		}
+		if strings.Contains(name, "second") && !strings.Contains(string(out), "podman cannot run the image lab/tool:1: cannot connect to the daemon") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// A pipeline is done again by the engine of the machine, without what Millrace adds to
+// follow it.
+func TestAPipelineIsDoneAgainByTheEngineOfTheMachine(t *testing.T) {
+	t.Parallel()
+	const says = `echo "${0##*/}" "$@"`
+	for engine, tt := range map[api.PipelineEngine]struct{ command, want string }{
+		"nextflow":  {"$NEXTFLOW_PROGRAM run main.nf -params-file \"$PARAMS_FILE\"", "nextflow run main.nf -params-file /in/.parameters.json"},
+		"snakemake": {"$SNAKEMAKE_PROGRAM --cores $VCPU --logger millrace --logger-millrace-events-file \"$EVENTS_FILE\" --keep-going", "snakemake --cores 8 --keep-going"},
+	} {
+		folder := t.TempDir()
+		err := reproduce.Write(folder, reproduce.Step{Run: "run_1", Node: "pipeline", Recipe: api.Recipe{
+			Engine: &engine, Interpreter: "bash", Folder: "/elsewhere", Command: tt.command,
+			Env: map[string]string{strings.ToUpper(string(engine)) + "_PROGRAM": string(engine), "VCPU": "8", "EVENTS_FILE": "/elsewhere/tmp/events", "PARAMS_FILE": "/elsewhere/in/.parameters.json"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, installed := range []bool{true, false} {
+			scripts, want, status := map[string]string{string(engine): says}, strings.ReplaceAll(tt.want, "/in/", folder+"/in/"), 0
+			if !installed {
+				scripts, want, status = nil, "install it, so that "+string(engine)+" is in your PATH", 2
+			}
+			run := exec.Command(filepath.Join(folder, "run.sh"))
+			run.Env = []string{"HOME=" + folder, "PATH=" + programs(t, scripts)}
+			out, _ := run.CombinedOutput()
+			if !strings.Contains(string(out), want) || run.ProcessState.ExitCode() != status {
+				t.Errorf("%s, installed %v: status %d: %s", engine, installed, run.ProcessState.ExitCode(), out)
+			}
+		}
+	}
+}
+
 // Each line of a lock becomes a path and an address, whatever the server says.
 func TestALockOfCondaPackagesHasNothingElse(t *testing.T) {
 	t.Parallel()

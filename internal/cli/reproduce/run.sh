@@ -1,4 +1,5 @@
-#   ./run.sh          in bubblewrap; or, where the step names an image, with it
+#   ./run.sh          in bubblewrap; with the image that the step names; or, where
+#                     it launches a pipeline, with the programs of this machine
 #   ./run.sh HOW      HOW is bwrap, podman, docker, apptainer, singularity or plain
 # The working folder is emptied first: work/ is what the step makes.
 set -eu
@@ -8,14 +9,40 @@ how=${1:-}
 note() { echo "run.sh: $*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-if [ -z "$how" ] && [ -n "$image" ]; then
+# works tells whether a program can run the image, which it fetches for that. Another
+# may be installed and have no daemon, or no right to start a container.
+works() {
+  case $1 in
+  podman | docker) "$1" run --rm --network none --entrypoint /bin/sh "$image" -c : ;;
+  apptainer | singularity) "$1" exec --cleanenv --contain "docker://$image" /bin/sh -c : ;;
+  esac
+}
+
+if [ -n "$engine" ]; then
+  if ! has "$engine"; then
+    note "the step launches a pipeline with $engine: install it, so that $engine is in your PATH"
+    exit 2
+  fi
+  if [ -z "$how" ]; then
+    note "the step launches a pipeline: it is done with the programs of this machine, without a sandbox, as you."
+    how=plain
+  fi
+elif [ -z "$how" ] && [ -n "$image" ]; then
+  installed=
   for tool in podman docker apptainer singularity; do
     if has "$tool"; then
-      how=$tool
-      break
+      installed="$installed $tool"
+      if said=$(works "$tool" 2>&1 </dev/null); then
+        how=$tool
+        break
+      fi
+      note "$tool cannot run the image $image: $(printf '%s' "$said" | tail -n 1)"
     fi
   done
-  if [ -z "$how" ]; then
+  if [ -z "$how" ] && [ -n "$installed" ]; then
+    note "none of$installed can run the image. To use the programs of this machine in its place, as you and without a sandbox: ./run.sh plain"
+    exit 2
+  elif [ -z "$how" ]; then
     note "warning: the step ran in the image $image, and there is no podman, docker or apptainer here."
     note "warning: it is done with the programs of this machine, without a sandbox, as you."
     how=plain
@@ -121,6 +148,9 @@ apptainer | singularity)
   ;;
 plain)
   cd "$here/work"
+  if [ -n "$engine" ]; then # engines have files of their own in your home folder
+    exec env -i PATH="$here/bin:$PATH" ENGINE="$(command -v "$engine")" HOME="$HOME" ${JAVA_HOME:+JAVA_HOME="$JAVA_HOME"} TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
+  fi
   exec env -i PATH="${python:+$here/environment/bin:}${conda:+$here/environment/bin:}$PATH" ${conda:+CONDA_PREFIX="$here/environment"} HOME="$here/tmp" TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
   ;;
 *)

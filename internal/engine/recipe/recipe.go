@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/pipelines"
 	"github.com/millrace/millrace/internal/engine/produced"
@@ -55,7 +56,7 @@ func Of(r runs.Run, a runs.Attempt, outputs []runs.Output) (runs.Recipe, error) 
 		c.outputs = append(c.outputs, o)
 	}
 	task := taskenv.Task{
-		Run: r.ID, Node: n, Attempt: a.Number, Values: values, VCPU: n.Resources.VCPU, RAMGB: float64(a.Memory) / (1 << 30),
+		Run: r.ID, Node: n, Attempt: a.Number, Values: values, VCPU: taskenv.VCPUOf(n, r.Size), RAMGB: float64(a.Memory) / (1 << 30),
 		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(Folder, tempFolder, taskenv.ProgressFile),
 		Shard: n.Scatter != nil, Index: a.Shard,
 	}
@@ -139,11 +140,16 @@ func (c *builder) nameOf(key string) string {
 func (c *builder) mentioned(task *taskenv.Task) (err error) {
 	var spec executor.Spec
 	places := executor.Places{Inputs: path.Join(Folder, inputFolder), Temp: path.Join(Folder, tempFolder)}
-	task.Launch, err = pipelines.AddFiles(&spec, task.Node, places, task.Values.JSON)
+	if task.Launch, err = pipelines.AddFiles(&spec, task.Node, places, task.Values.JSON); err != nil {
+		return err
+	}
+	if c.recipe.Engine = pipeline.LaunchedBy(task.Node); c.recipe.Engine != "" {
+		task.Launch[c.recipe.Engine.Variable()] = string(c.recipe.Engine) // as it is in a PATH
+	}
 	for _, in := range spec.Inputs {
 		c.recipe.Lists[path.Join(inputFolder, in.Path)] = string(in.Text)
 	}
-	return err
+	return nil
 }
 
 // item gives a shard its value; one that is a file of the run is brought along.

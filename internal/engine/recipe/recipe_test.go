@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/runs"
@@ -25,6 +26,7 @@ const definition = `{
 		{"id": "each", "command": "echo $ITEM", "scatter": {"over": "params.items"}},
 		{"id": "coded", "command": "python $SOURCE_DIR/x.py"},
 		{"id": "launch", "command": "cat $PARAMS_FILE; touch $EVENTS_FILE"},
+		{"id": "pipeline", "command": "$SNAKEMAKE_PROGRAM --cores $VCPU"},
 		{"id": "own", "command": "cat $PARAMS_FILE", "env": {"PARAMS_FILE": "mine.json"}},
 		{"id": "packed", "command": "python x.py", "environment": {"python": "3.12", "pip": ["numpy"]}}
 	],
@@ -41,7 +43,7 @@ var made = []runs.Output{
 }
 
 func run() runs.Run {
-	return runs.Run{ID: "run_1", Definition: []byte(definition), Parameters: []byte(`{"q": 25}`), Inputs: []byte(`{"reads": ["uploads/t/1/x.fq"]}`), Commit: strings.Repeat("a", 40)}
+	return runs.Run{ID: "run_1", Definition: []byte(definition), Parameters: []byte(`{"q": 25}`), Inputs: []byte(`{"reads": ["uploads/t/1/x.fq"]}`), Commit: strings.Repeat("a", 40), Size: credits.Size{VCPU: 8, RAMGB: 32}}
 }
 
 // of is the recipe of a step.
@@ -123,6 +125,12 @@ func TestWhatACommandMentionsComesAlong(t *testing.T) {
 	}
 	if r.Env["PARAMS_FILE"] != recipe.Folder+"/in/.parameters.json" || r.Env["EVENTS_FILE"] != path.Join(recipe.Folder, "tmp", "millrace-events") {
 		t.Errorf("%v", r.Env)
+	}
+	if r := of(t, runs.Attempt{Node: "pipeline", Number: 1}); r.Engine != "snakemake" || r.Env["SNAKEMAKE_PROGRAM"] != "snakemake" || r.Env["VCPU"] != "8" {
+		t.Errorf("%q, %v", r.Engine, r.Env)
+	}
+	if r := of(t, runs.Attempt{Node: "coded", Number: 1}); r.Engine != "" || r.Env["VCPU"] != "1" {
+		t.Errorf("%q, %v", r.Engine, r.Env)
 	}
 	if r := of(t, runs.Attempt{Node: "own", Number: 1}); r.Env["PARAMS_FILE"] != "mine.json" || len(r.Lists) != 0 {
 		t.Errorf("%v, %v", r.Env, r.Lists)

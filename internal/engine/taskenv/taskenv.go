@@ -11,9 +11,11 @@ import (
 	"unicode"
 
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/domain/source"
 )
 
@@ -38,6 +40,18 @@ type Task struct {
 	Secrets  map[string]string // by name
 	Source   string            // the folder of the workflow's code; empty: it sees none
 	Launch   map[string]string // what a command finds that launches a pipeline
+}
+
+// VCPUOf is how many vCPUs of a run's size a task of a node has: one where the node does
+// not say, and all of them where it launches a pipeline.
+func VCPUOf(n *graph.Node, size credits.Size) float64 {
+	switch {
+	case pipeline.LaunchedBy(n) != "":
+		return float64(size.VCPU)
+	case n.Resources.VCPU == 0:
+		return 1
+	}
+	return n.Resources.VCPU
 }
 
 var parameterName = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)

@@ -74,6 +74,9 @@ func (a *API) GetRecipe(x *kernel.Exchange) (kernel.Answer, error) {
 	if c := r.Code; c != nil {
 		out.Source = &api.RecipeSource{Git: c.Git, Commit: c.Commit, Submodules: c.Submodules}
 	}
+	if e := r.Engine; e != "" {
+		out.Engine = new(api.PipelineEngine(e))
+	}
 	for _, f := range r.Files {
 		out.Files = append(out.Files, api.RecipeFile{
 			Path: f.Path, Key: f.Key, Size: f.Size, Sha256: kernel.OrNull(f.SHA256), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),

@@ -5100,6 +5100,8 @@ export interface components {
             environment: boolean;
             /** @description The code that the step sees, to put into `source` below the folder; absent where it sees none. */
             source?: components["schemas"]["RecipeSource"];
+            /** @description The engine whose pipeline the step launches, which is to be in the `PATH`; absent where it launches none. */
+            engine?: components["schemas"]["PipelineEngine"];
         };
         RecipeSource: {
             git: string;

@@ -4061,6 +4061,10 @@ class Recipe(Model):
     """
     The code that the step sees, to put into `source` below the folder; absent where it sees none.
     """
+    engine: Literal['nextflow', 'snakemake'] | None = None
+    """
+    The engine whose pipeline the step launches, which is to be in the `PATH`; absent where it launches none.
+    """
 
 
 class ComparedInput(Model):
