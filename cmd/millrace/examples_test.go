@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/runs/crate/cratetest"
+	"github.com/millrace/millrace/internal/sizetest"
 )
 
 // expectation is what an example says of its own outcome.
@@ -36,13 +40,44 @@ func TestTheExamples(t *testing.T) {
 	if err != nil || len(folders) < 8 {
 		t.Fatalf("%d examples, %v", len(folders), err)
 	}
+	ids := map[string]string{}
 	for _, path := range folders {
 		dir := filepath.Dir(path)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			s := *s
 			s.t = t
-			s.example(cookie, dir)
+			ids[filepath.Base(dir)] = s.example(cookie, dir)
 		})
+	}
+	if !sizetest.All() {
+		return
+	}
+	t.Run("crates", func(t *testing.T) {
+		top, profiles := t.TempDir(), map[string]string{}
+		for name, id := range ids {
+			folder := filepath.Join(top, name)
+			s.unpackCrate(t, cookie, id, folder)
+			profiles[folder] = cratetest.Provenance
+		}
+		cratetest.Validate(t, profiles)
+	})
+}
+
+// unpackCrate unpacks the RO-Crate of a run into a folder.
+func (s *server) unpackCrate(t *testing.T, cookie, id, folder string) {
+	t.Helper()
+	resp := s.send("GET", "/api/runs/"+id+"/crate", "", "Cookie", cookie)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err == nil {
+		err = os.CopyFS(folder, z)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

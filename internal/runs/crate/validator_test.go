@@ -1,15 +1,10 @@
 package crate
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/crate/cratetest"
 	"github.com/millrace/millrace/internal/sizetest"
 )
 
@@ -181,70 +177,6 @@ func (c contents) write(t *testing.T, folder string) {
 	}
 }
 
-// validated is what roc-validator says of a crate.
-type validated struct {
-	Crate    string
-	Failures []struct{ Severity, Check, Name, Message, Entity string }
-}
-
-// validate has all crates of a folder checked in one call, by their profiles.
-func validate(t *testing.T, profiles map[string]string) (list []validated) {
-	t.Helper()
-	validator := os.Getenv("MILLRACE_TEST_ROCRATE")
-	if validator == "" {
-		t.Skip("there is no roc-validator: scripts/with-rocrate brings it")
-	}
-	check := exec.Command(validator, filepath.Join("..", "..", "..", "e2e", "crates", "check.py"))
-	var crates, said bytes.Buffer
-	for _, folder := range slices.Sorted(maps.Keys(profiles)) {
-		fmt.Fprintf(&crates, "%s\t%s\n", profiles[folder], folder)
-	}
-	check.Stdin, check.Stderr = &crates, &said
-	out, err := check.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, said.Bytes())
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		var v validated
-		if json.Unmarshal(lines.Bytes(), &v) == nil && v.Crate != "" {
-			list = append(list, v)
-		}
-	}
-	if len(list) != len(profiles) {
-		t.Fatalf("%d of %d crates were validated: %s", len(list), len(profiles), said.Bytes())
-	}
-	return list
-}
-
-// explained are checks that are no more than recommended and cannot be satisfied, with why.
-var explained = []struct {
-	name, entity string
-	why          string
-}{
-	{"Web-based Data Entity: resource availability", "", "inputs and files in between are not in the crate, and nobody can fetch them without the team's rights"},
-	{"SoftwareApplication id", "/(SoftwareSourceCode|ComputationalWorkflow)$", "the definition is a file of the crate, and so its id is a path"},
-	{"Web-based Data Entity: `contentSize` property", "^https://host", "not every server tells how large a file is"},
-	{"ContainerImage registry", "sif$", "an image in a file has no registry"},
-	{"Action endTime", "", "a run that goes on has not ended"},
-	{"Action result", "", "a step without outputs makes nothing, and one that failed may have made nothing"},
-	{"FormalParameter inverse exampleOfWork", "#(input|parameter|output)/", "what is optional need not be given, and a run that failed lacks outputs"},
-}
-
-// unexplained are the failures that nobody has explained.
-func (v validated) unexplained() (list []string) {
-	for _, f := range v.Failures {
-		known := f.Severity == "RECOMMENDED" && slices.ContainsFunc(explained, func(e struct{ name, entity, why string }) bool {
-			return e.name == f.Name && regexp.MustCompile(e.entity).MatchString(f.Entity)
-		})
-		if !known {
-			list = append(list, fmt.Sprintf("%s %s (%s): %s: %s", f.Severity, f.Check, f.Name, f.Message, f.Entity))
-		}
-	}
-	return list
-}
-
-const provenance, workflowOnly = "provenance-run-crate", "workflow-run-crate"
-
 // everything has branches, scattered steps, folders, several files and an image.
 const everything = `{"parameters":{"q":{"type":"integer","default":20},"deep":{"type":"boolean","default":true},"x":{"type":"number","default":1.5},"s":{"type":"string"}},
 	"inputs":{"reads":{"type":"files"},"ref":{"type":"directory"},"one":{"type":"file","required":false}},
@@ -312,54 +244,31 @@ func unbegun(c *contents) {
 const ofAnother = `{"nodes":[{"id":"a","name":"ALIGN"},{"id":"b","name":"COUNT"}],"edges":[{"id":"e","source":"a","target":"b"}]}`
 
 // pretendedRuns are runs of every kind, by name.
-func pretendedRuns(t *testing.T) map[string]pretended {
-	t.Helper()
-	all := map[string]pretended{
-		"launched":  {definition: everything, skipped: []string{"quick"}, change: launching, fails: "last"},
-		"completed": {definition: everything, skipped: []string{"quick"}},
-		"failed":    {definition: everything, fails: "trim"},
-		"elsewhere": {definition: everything, change: elsewhere},
-		"reported":  {definition: ofAnother, change: reporting},
-		"going on":  {definition: everything, fails: "last", change: goingOn},
-		"unbegun":   {definition: everything, change: unbegun},
-	}
-	examples, err := filepath.Glob("../../../examples/*/workflow.json")
-	if err != nil || len(examples) == 0 {
-		t.Fatal(examples, err)
-	}
-	for _, file := range examples {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var w struct{ Definition json.RawMessage }
-		if err := json.Unmarshal(text, &w); err != nil {
-			t.Fatal(err)
-		}
-		all[filepath.Base(filepath.Dir(file))] = pretended{definition: string(w.Definition)}
-	}
-	return all
+var pretendedRuns = map[string]pretended{
+	"launched":  {definition: everything, skipped: []string{"quick"}, change: launching, fails: "last"},
+	"completed": {definition: everything, skipped: []string{"quick"}},
+	"failed":    {definition: everything, fails: "trim"},
+	"elsewhere": {definition: everything, change: elsewhere},
+	"reported":  {definition: ofAnother, change: reporting},
+	"going-on":  {definition: everything, fails: "last", change: goingOn},
+	"unbegun":   {definition: everything, change: unbegun},
 }
 
 // A run with branches, scattered steps and a pipeline that failed is checked always, and runs
-// of every kind and of every example, which are the templates of the app, in make test-all.
+// of every kind in make test-all. There the examples are checked, too, by TestTheExamples.
 func TestCratesAreValid(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	profiles := map[string]string{}
-	for name, p := range pretendedRuns(t) {
+	for name, p := range pretendedRuns {
 		if name != "launched" && !sizetest.All() {
 			continue
 		}
 		folder := filepath.Join(top, name)
 		p.contents(t).write(t, folder)
-		if profiles[folder] = provenance; name == "unbegun" {
-			profiles[folder] = workflowOnly
+		if profiles[folder] = cratetest.Provenance; name == "unbegun" {
+			profiles[folder] = cratetest.Workflow
 		}
 	}
-	for _, v := range validate(t, profiles) {
-		for _, failure := range v.unexplained() {
-			t.Errorf("%s: %s", filepath.Base(v.Crate), failure)
-		}
-	}
+	cratetest.Validate(t, profiles)
 }
