@@ -1919,10 +1919,13 @@ type FileSource string
 
 // FinishUpload defines model for FinishUpload.
 type FinishUpload struct {
+	// Entries What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`.
+	Entries []FolderEntry `json:"entries,omitempty"`
+
 	// Parts Every part, as it was sent; left out, whatever has arrived.
 	Parts []SentPart `json:"parts,omitempty"`
 
-	// Sha256 Of the whole file.
+	// Sha256 Of the whole file, or of the files of a folder one after the other.
 	Sha256 *string `json:"sha256,omitempty"`
 }
 
@@ -1936,6 +1939,21 @@ type Fix struct {
 
 // Folder Up to five names with slashes between them, such as `RNA/Single cell`; empty: in none.
 type Folder = string
+
+// FolderEntry defines model for FolderEntry.
+type FolderEntry struct {
+	// Folder True for a folder with nothing in it.
+	Folder *bool `json:"folder,omitempty"`
+
+	// Link Where a symbolic link leads, relative to its own folder. It must stay in the uploaded folder.
+	Link *string `json:"link,omitempty"`
+
+	// Path Below the folder, with slashes.
+	Path string `json:"path"`
+
+	// Size Bytes of a file.
+	Size *int64 `json:"size,omitempty"`
+}
 
 // FolderRename defines model for FolderRename.
 type FolderRename struct {
@@ -2509,9 +2527,12 @@ type NewTrigger struct {
 // NewUpload defines model for NewUpload.
 type NewUpload struct {
 	ContentType string `json:"contentType"`
-	Filename    string `json:"filename"`
 
-	// Size Bytes; at most 5 TB.
+	// Entries What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`.
+	Entries  []FolderEntry `json:"entries,omitempty"`
+	Filename string        `json:"filename"`
+
+	// Size Bytes; at most 5 TB. Only a folder can have none.
 	Size int64 `json:"size"`
 }
 

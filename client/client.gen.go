@@ -340,7 +340,7 @@ type ClientInterface interface {
 
 	// BeginUploadWithBody Begin a large upload
 	//
-	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -349,7 +349,7 @@ type ClientInterface interface {
 
 	// BeginUpload Begin a large upload
 	//
-	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -365,7 +365,7 @@ type ClientInterface interface {
 
 	// CompleteUploadWithBody Complete a large upload
 	//
-	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -374,7 +374,7 @@ type ClientInterface interface {
 
 	// CompleteUpload Complete a large upload
 	//
-	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1749,7 +1749,7 @@ func (c *Client) PresignUpload(ctx context.Context, params *PresignUploadParams,
 
 // BeginUploadWithBody Begin a large upload
 //
-// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1768,7 +1768,7 @@ func (c *Client) BeginUploadWithBody(ctx context.Context, params *BeginUploadPar
 
 // BeginUpload Begin a large upload
 //
-// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1804,7 +1804,7 @@ func (c *Client) GetUpload(ctx context.Context, id string, params *GetUploadPara
 
 // CompleteUploadWithBody Complete a large upload
 //
-// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1823,7 +1823,7 @@ func (c *Client) CompleteUploadWithBody(ctx context.Context, id string, params *
 
 // CompleteUpload Complete a large upload
 //
-// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9978,7 +9978,7 @@ type ClientWithResponsesInterface interface {
 
 	// BeginUploadWithBodyWithResponse Begin a large upload
 	//
-	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9987,7 +9987,7 @@ type ClientWithResponsesInterface interface {
 
 	// BeginUploadWithResponse Begin a large upload
 	//
-	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10005,7 +10005,7 @@ type ClientWithResponsesInterface interface {
 
 	// CompleteUploadWithBodyWithResponse Complete a large upload
 	//
-	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10014,7 +10014,7 @@ type ClientWithResponsesInterface interface {
 
 	// CompleteUploadWithResponse Complete a large upload
 	//
-	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14166,7 +14166,7 @@ func (c *ClientWithResponses) PresignUploadWithResponse(ctx context.Context, par
 
 // BeginUploadWithBodyWithResponse Begin a large upload
 //
-// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14181,7 +14181,7 @@ func (c *ClientWithResponses) BeginUploadWithBodyWithResponse(ctx context.Contex
 
 // BeginUploadWithResponse Begin a large upload
 //
-// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14211,7 +14211,7 @@ func (c *ClientWithResponses) GetUploadWithResponse(ctx context.Context, id stri
 
 // CompleteUploadWithBodyWithResponse Complete a large upload
 //
-// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14226,7 +14226,7 @@ func (c *ClientWithResponses) CompleteUploadWithBodyWithResponse(ctx context.Con
 
 // CompleteUploadWithResponse Complete a large upload
 //
-// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -17,10 +17,11 @@ func fileCommands(t *testing.T, s *server) {
 	}
 	p.kept["DIR"] = dir
 	p.types(
-		typed{command: "files upload ${DIR}/a.csv ${DIR}/script.sh ${DIR}/b.csv", status: 1, prints: `\Ateams/\S+/a.csv\n\z`, tells: `script.sh: `},
+		typed{command: "files upload ${DIR}/a.csv ${DIR}/script.sh", status: 1, prints: `\Ateams/\S+/a.csv\n\z`, tells: `script.sh: `},
 		typed{command: "files upload ${DIR}/b.csv ${DIR}/script.sh --json", status: 1, prints: `(?s)\A\[.*"name": "b.csv"`, tells: `script.sh: `}, // what has arrived is said
 		typed{command: "files upload ${DIR}/empty.csv '${DIR}/two words é.csv' --content-type text/plain", prints: "^teams/\\S+/empty.csv$\n^teams/\\S+/two words é.csv$"},
-		typed{command: "files upload ${DIR}", status: 1, tells: `is a directory|exists but is a directory|no ordinary file`},
+		typed{command: "files upload ${DIR}", status: 1, tells: `"script.sh" in the folder: programs and scripts cannot be uploaded`},
+		typed{command: "files upload ${DIR}/gone ${DIR}/a.csv", status: 1, tells: `gone: no such file`},
 		typed{command: "files upload", status: 1, tells: `expected "<file> ..."`},
 		typed{command: "files", prints: "^a.csv +upload +2 B +just now +teams/\n^b.csv +upload +3 B \n^empty.csv +upload +0 B \n^two words é.csv +upload "},
 		typed{command: "files --json --source upload", prints: `"contentType": "text/plain"`},

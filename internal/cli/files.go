@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 type filesCommand struct {
 	List     filesList     `cmd:"" name:"ls" aliases:"list" default:"withargs" help:"List the team's files."`
-	Upload   filesUpload   `cmd:"" help:"Upload files."`
-	Download filesDownload `cmd:"" help:"Download one file."`
+	Upload   filesUpload   `cmd:"" help:"Upload files and folders."`
+	Download filesDownload `cmd:"" help:"Download one file or folder."`
 	Remove   filesRemove   `cmd:"" name:"rm" aliases:"delete" help:"Delete files."`
 }
 
@@ -58,23 +59,27 @@ func (c *filesList) Run(w screen.Console) error {
 
 type filesUpload struct {
 	session.Flags `embed:""`
-	File          []string `arg:"" type:"existingfile" help:"Local files."`
-	ContentType   string   `env:"-" placeholder:"TYPE" help:"Media type. Default: by the file name's extension."`
+	Path          []string `arg:"" name:"file" help:"Local files and folders. A folder stays one folder."`
+	ContentType   string   `env:"-" placeholder:"TYPE" help:"Media type of files. Default: by the file name's extension."`
 }
 
-// Run prints the key of each file once its hash was compared.
+// Run prints the key of each file and folder once its hash was compared.
 func (c *filesUpload) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	return session.Each(s, c.File, func(path string) (api.File, error) {
-		f, err := s.Upload(path, c.ContentType)
-		if err == nil && !s.JSON {
+	var done []api.File
+	err = s.Upload(c.Path, c.ContentType, func(f api.File) {
+		done = append(done, f)
+		if !s.JSON {
 			s.Say("%s", f.Key) // at once: the next one may take hours
 		}
-		return f, err
-	}, func(api.File) {})
+	})
+	if len(done) == 0 {
+		return err
+	}
+	return errors.Join(err, s.Emit(done, func() {}))
 }
 
 type filesDownload struct {

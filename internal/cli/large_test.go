@@ -82,7 +82,7 @@ func (s *partShelf) upload(t *testing.T) {
 	if err := os.Truncate(path, s.size); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP)).Upload(path, ""); err != nil {
+	if _, err := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP)).UploadKeys([]string{path}); err != nil {
 		t.Fatal(err)
 	}
 	s.mu.Lock()

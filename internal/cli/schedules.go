@@ -83,7 +83,7 @@ type schedulesCreate struct {
 	Overlap                  string   `env:"-" enum:"skip,queue" default:"skip" help:"If the previous run is still going: skip this run, or queue it."`
 	CatchUp                  bool     `env:"-" help:"Run once to catch up after downtime."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; repeatable."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern (uploaded first), the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file, pattern or folder (uploaded first), the key of a file or folder, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
 	Connection               string   `env:"-" help:"ID or name of the connection to use for addresses."`
 	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs of each run there, using --output-connection or --connection. {runId} is replaced by the run ID."`
 	OutputConnection         string   `env:"-" help:"ID or name of the connection for copying outputs, if different from --connection."`
@@ -118,7 +118,7 @@ func (c *schedulesCreate) Run(w screen.Console) error {
 	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKeys); err != nil {
 		return err
 	}
 	r, err := s.API.CreateScheduleWithResponse(s.Ctx, f.ID, nil, in)
@@ -287,7 +287,7 @@ func (c *triggersCreate) Run(w screen.Console) error {
 		}
 		in.Secret = &secret
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKeys); err != nil {
 		return err
 	}
 	r, err := s.API.CreateTriggerWithResponse(s.Ctx, f.ID, nil, in)

@@ -205,7 +205,7 @@ func TestUploadsAreCompared(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := s.Upload(path, "")
+			_, err := s.UploadKeys([]string{path})
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v", err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/folders"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/search"
 )
@@ -251,7 +252,8 @@ type Presign struct {
 	Name        string
 	ContentType string
 	Size        int64
-	Base        string // the public URL they came by
+	Entries     []folders.Entry // of a folder, which is sent in parts and has FolderType
+	Base        string          // the public URL they came by
 }
 
 // Presigned is where it may be sent.
@@ -306,7 +308,7 @@ func (s *Service) Files(ctx context.Context, caller access.Caller, f Filter, aft
 	if err := caller.Must(access.Read); err != nil {
 		return nil, next, err
 	}
-	if err := s.settleForList(ctx, caller.Team); err != nil {
+	if err := s.settleForList(ctx, caller.Team, f.Keys); err != nil {
 		return nil, next, err
 	}
 	begin := File{Source: after.Source, ID: after.ID}

@@ -103,6 +103,9 @@ type LargeStore interface {
 	// KeepUpload turns it into a file. Kept before, it changes nothing; where
 	// it is gone it is fault.KindNotFound.
 	KeepUpload(ctx context.Context, key string, b Blob, now time.Time) error
+	// KeepFolder turns it into a folder of so many files, as KeepUpload does. The
+	// manifest counts as well.
+	KeepFolder(ctx context.Context, key string, data, manifest Blob, files int, now time.Time) error
 	// DropUpload ends it and what it counts. Of one that is a file only the note
 	// goes.
 	DropUpload(ctx context.Context, key string) error
@@ -122,17 +125,28 @@ func NewUploads(store LargeStore, parts PartObjects, files *Service) *Uploads {
 	return &Uploads{store, parts, files}
 }
 
+// checkLarge refuses what may not be uploaded in parts.
+func checkLarge(in Presign) error {
+	if err := checkUpTo(in, largest, "5 TB"); err != nil {
+		return err
+	}
+	if in.ContentType == FolderType || in.Entries != nil {
+		return checkFolder(in.ContentType, in.Entries, in.Size)
+	}
+	if in.Size == 0 {
+		return fault.Problems([]fault.Detail{{Path: "size", Message: "must be at least 1"}}, "an empty file has no parts: use /api/files/presign")
+	}
+	return nil
+}
+
 // Begin allows an upload: its type, size and room are checked before any byte
-// moves.
+// moves, and of a folder what is in it.
 func (s *Uploads) Begin(ctx context.Context, caller access.Caller, in Presign) (LargeUpload, error) {
 	if err := caller.Must(access.UploadFiles); err != nil {
 		return LargeUpload{}, err
 	}
-	if err := checkUpTo(in, largest, "5 TB"); err != nil {
+	if err := checkLarge(in); err != nil {
 		return LargeUpload{}, err
-	}
-	if in.Size == 0 {
-		return LargeUpload{}, fault.Problems([]fault.Detail{{Path: "size", Message: "must be at least 1"}}, "an empty file has no parts: use /api/files/presign")
 	}
 	if err := s.files.hasRoom(ctx); err != nil {
 		return LargeUpload{}, err

@@ -8,13 +8,15 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // Finish is what a client says of a file whose parts it has sent.
 type Finish struct {
-	Parts  []Part // by their numbers and etags; none: whatever has arrived
-	SHA256 string // of the whole; empty: nobody checks it now
-	Base   string
+	Parts   []Part          // by their numbers and etags; none: whatever has arrived
+	SHA256  string          // of the whole; empty: nobody checks it now
+	Entries []folders.Entry // of a folder
+	Base    string
 }
 
 // Complete makes the parts a file. Whoever lost the answer may ask again.
@@ -29,35 +31,50 @@ func (s *Uploads) Complete(ctx context.Context, caller access.Caller, id string,
 	if u.Done { // the answer was lost
 		return s.file(ctx, u, in.Base)
 	}
+	if u.ContentType == FolderType || in.Entries != nil {
+		if err := checkFolder(u.ContentType, in.Entries, u.Size); err != nil {
+			return Listed{}, err
+		}
+	}
 	if u, err = s.opened(ctx, u); err != nil {
 		return Listed{}, err
 	}
-	parts, err := s.parts.ArrivedParts(ctx, u.Key, u.StorageID)
-	if err == nil {
-		err = whole(u, parts, in.Parts)
-	}
-	if err != nil && !fault.Is(err, fault.KindNotFound) { // joined before, by a server that died then
-		return Listed{}, err
-	}
-	if _, err := s.store.TouchUpload(ctx, u.Key, s.files.now()); err != nil {
-		return Listed{}, err
-	}
-	blob, err := s.parts.JoinParts(ctx, u.Key, u.StorageID, parts)
+	blob, err := s.join(ctx, u, in.Parts)
 	if err != nil {
 		return Listed{}, err
 	}
 	// What became of the bytes is noted although the sender has left.
 	ctx = context.WithoutCancel(ctx)
-	if blob, err = s.inspect(ctx, u, blob, in.SHA256); err != nil {
-		return Listed{}, err
+	if u.ContentType == FolderType {
+		err = s.keepFolder(ctx, u, blob, in)
+	} else if blob, err = s.inspect(ctx, u, blob, in.SHA256); err == nil {
+		err = s.store.KeepUpload(ctx, u.Key, blob, s.files.now())
 	}
-	if err := s.store.KeepUpload(ctx, u.Key, blob, s.files.now()); err != nil {
-		if fault.Is(err, fault.KindNotFound) { // called off meanwhile
-			err = errors.Join(err, s.files.bytes.Objects.Delete(ctx, u.Key))
-		}
+	if fault.Is(err, fault.KindNotFound) { // called off meanwhile
+		err = errors.Join(err, s.files.bytes.Objects.Delete(ctx, u.Key))
+	}
+	if err != nil {
 		return Listed{}, err
 	}
 	return s.file(ctx, u, in.Base)
+}
+
+// join makes the parts an object, if all have arrived as they were sent.
+func (s *Uploads) join(ctx context.Context, u LargeUpload, sent []Part) (Blob, error) {
+	parts, err := s.parts.ArrivedParts(ctx, u.Key, u.StorageID)
+	if err == nil {
+		err = whole(u, parts, sent)
+	}
+	if err != nil && !fault.Is(err, fault.KindNotFound) { // joined before, by a server that died then
+		return Blob{}, err
+	}
+	if _, err := s.store.TouchUpload(ctx, u.Key, s.files.now()); err != nil {
+		return Blob{}, err
+	}
+	if u.Size == 0 {
+		return s.empty(ctx, u)
+	}
+	return s.parts.JoinParts(ctx, u.Key, u.StorageID, parts)
 }
 
 // file is what an upload has become.

@@ -129,9 +129,16 @@ func (s *Service) SettleKeys(ctx context.Context, team ids.Team, keys []string) 
 	return s.settleAll(ctx, open).Why
 }
 
-// settleForList settles the newest uploads of a team that have arrived. The list is good
-// without them, so that an object store that fails or is slow does not fail it.
-func (s *Service) settleForList(ctx context.Context, team ids.Team) error {
+// settleForList settles those of the keys that are uploads of a team which have arrived, or
+// the newest ones if there are no keys. The list is good without them, so that an object
+// store that fails or is slow does not fail it.
+func (s *Service) settleForList(ctx context.Context, team ids.Team, keys []string) error {
+	if len(keys) > 0 {
+		patient, cancel := context.WithTimeout(ctx, listPatience)
+		defer cancel()
+		_ = s.SettleKeys(patient, team, keys)
+		return ctx.Err()
+	}
 	open, err := s.stores.Uploads.NewestReservations(ctx, team, newestOpen)
 	if err != nil || len(open) == 0 {
 		return err

@@ -45,7 +45,12 @@ const (
 
 // check refuses what may not be uploaded: all that is malformed at once, then
 // size and type.
-func check(in Presign) error { return checkUpTo(in, maxSize, "5 GB") }
+func check(in Presign) error {
+	if in.ContentType == FolderType {
+		return fault.Problems([]fault.Detail{{Path: "contentType", Message: "is that of a folder"}}, "a folder is sent in parts: use /api/files/uploads")
+	}
+	return checkUpTo(in, maxSize, "5 GB")
+}
 
 func checkUpTo(in Presign, most int64, mostText string) error {
 	var wrong []fault.Detail
@@ -64,11 +69,16 @@ func checkUpTo(in Presign, most int64, mostText string) error {
 		return fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
 	case in.Size > most:
 		return fault.TooLarge("a file may have at most %s", mostText)
-	case refusedExtensions[extension(in.Name)] || refusedTypes[strings.ToLower(media)]:
+	case in.ContentType == FolderType:
+		return nil // what is in it has names of its own
+	case programName(in.Name) || refusedTypes[strings.ToLower(media)]:
 		return errProgram
 	}
 	return nil
 }
+
+// programName reports whether programs and scripts have names like this.
+func programName(name string) bool { return refusedExtensions[extension(name)] }
 
 var errProgram = fault.Unsupported("programs and scripts cannot be uploaded: put the code into the command of a step")
 

@@ -124,11 +124,11 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /api/files/presign", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.files.PresignUpload},
 		{Pattern: "POST /api/files/delete", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.files.DeleteFile},
 		{Pattern: "POST /api/files/delete-run", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.files.DeleteRunFiles},
-		{Pattern: "POST /api/files/uploads", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.files.BeginUpload},
+		{Pattern: "POST /api/files/uploads", Who: kernel.Member, May: access.UploadFiles, Body: kernel.FolderBody, Handle: a.files.BeginUpload},
 		{Pattern: "GET /api/files/uploads/{id}", Who: kernel.Member, May: access.UploadFiles, Slow: true, Handle: a.files.GetUpload},
 		{Pattern: "DELETE /api/files/uploads/{id}", Who: kernel.Member, May: access.UploadFiles, Slow: true, Handle: a.files.AbortUpload},
 		{Pattern: "POST /api/files/uploads/{id}/parts", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.files.SignParts},
-		{Pattern: "POST /api/files/uploads/{id}/complete", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Slow: true, Handle: a.files.CompleteUpload},
+		{Pattern: "POST /api/files/uploads/{id}/complete", Who: kernel.Member, May: access.UploadFiles, Body: kernel.FolderBody, Slow: true, Handle: a.files.CompleteUpload},
 		{Pattern: "GET /objects/{key...}", Slow: true, Handle: a.files.SendObject},
 		{Pattern: "PUT /objects/{key...}", Slow: true, Handle: a.files.ReceiveObject},
 

@@ -132,10 +132,16 @@ func (db *DB) keepFile(ctx context.Context, r files.Reservation, b files.Blob, n
 	if err != nil {
 		return err
 	}
-	_, err = db.changed(ctx, `
+	b.Key = r.Key
+	return db.keepRow(ctx, r, b, now)
+}
+
+// keepRow adds the row of a file whose bytes have theirs.
+func (db *DB) keepRow(ctx context.Context, r files.Reservation, b files.Blob, now time.Time) error {
+	_, err := db.changed(ctx, `
 		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, created_by, created_at)
-		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $1, $8, $9)`,
-		r.Key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
+		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`,
+		r.Key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, b.Key, r.CreatedBy, micros(now))
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,35 @@ func (db *DB) TouchUpload(ctx context.Context, key string, now time.Time) (u fil
 
 // KeepUpload turns an upload into a file; what it counts stays counted.
 func (db *DB) KeepUpload(ctx context.Context, key string, b files.Blob, now time.Time) error {
+	return db.finishUpload(ctx, key, now, func(tx *DB, r files.Reservation) error { return tx.keepFile(ctx, r, b, now) })
+}
+
+// KeepFolder turns an upload into a folder, of which the manifest counts as well.
+func (db *DB) KeepFolder(ctx context.Context, key string, data, manifest files.Blob, inIt int, now time.Time) error {
+	return db.finishUpload(ctx, key, now, func(tx *DB, r files.Reservation) error {
+		_, err := tx.changed(ctx, `
+			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
+			data.Key, r.Team, data.Size, data.SHA256, data.Mark, micros(now))
+		if err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `
+			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at, data_key, folder_files) VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8)`,
+			manifest.Key, r.Team, manifest.Size, manifest.SHA256, manifest.Mark, micros(now), data.Key, inIt)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.addStorage(ctx, r.Team, manifest.Size, 0); err != nil {
+			return err
+		}
+		r.ContentType = files.ManifestType
+		return tx.keepRow(ctx, r, manifest, now)
+	})
+}
+
+// finishUpload ends an upload that becomes a file by what keep adds, unless it has
+// become one before.
+func (db *DB) finishUpload(ctx context.Context, key string, now time.Time, keep func(tx *DB, r files.Reservation) error) error {
 	audit.On(ctx, key)
 	return db.inTx(ctx, func(tx *DB) error {
 		var u files.LargeUpload
@@ -107,9 +136,9 @@ func (db *DB) KeepUpload(ctx context.Context, key string, b files.Blob, now time
 		if _, err := tx.changed(ctx, `UPDATE large_uploads SET done = TRUE, touched_at = $1 WHERE key = $2`, micros(now), key); err != nil {
 			return err
 		}
-		return tx.keepFile(ctx, files.Reservation{
+		return keep(tx, files.Reservation{
 			Key: u.Key, Team: u.Team, ID: u.FileID, Name: u.Name, ContentType: u.ContentType, CreatedBy: u.CreatedBy,
-		}, b, now)
+		})
 	})
 }
 

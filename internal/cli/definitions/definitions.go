@@ -84,16 +84,19 @@ func ReadSmall(w screen.Console, path string, most int64) ([]byte, error) {
 // Graph is as much of a definition as the command line looks at.
 type Graph struct {
 	Parameters map[string]Schema `json:"parameters"`
-	Inputs     map[string]struct {
-		Type        string `json:"type"`
-		Required    *bool  `json:"required"`
-		Description string `json:"description"`
-	} `json:"inputs"`
-	Nodes []struct {
+	Inputs     map[string]Input  `json:"inputs"`
+	Nodes      []struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 		Type string `json:"type"`
 	} `json:"nodes"`
+}
+
+// Input is an input of a workflow.
+type Input struct {
+	Type        string `json:"type"`
+	Required    *bool  `json:"required"`
+	Description string `json:"description"`
 }
 
 // Schema is a parameter's, as far as it decides how a value is written.

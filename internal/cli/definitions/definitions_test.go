@@ -104,6 +104,9 @@ func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(dir, "reads"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		given      []string
 		connection string
@@ -119,7 +122,8 @@ func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
 		"an address":                 {[]string{"one=s3://b/x"}, "", `{"one":"s3://b/x"}`, ""},
 		"by a connection":            {[]string{"many=s3://b/*.fq", "many=teams/t/x"}, "conn_1", `{"many":[{"connection":"conn_1","url":"s3://b/*.fq"},"teams/t/x"]}`, ""},
 		"with an equals sign":        {[]string{"one=https://a.org/x?y=z"}, "", `{"one":"https://a.org/x?y=z"}`, ""},
-		"a folder elsewhere":         {[]string{"folder=s3://b/x/"}, "", `{"folder":["s3://b/x/"]}`, ""},
+		"a folder elsewhere":         {[]string{"folder=s3://b/x/"}, "", `{"folder":"s3://b/x/"}`, ""},
+		"a local folder":             {[]string{"folder=$/reads/", "many=$/a.fq"}, "", `{"folder":"key of reads","many":["key of a.fq"]}`, "reads a.fq"},
 
 		"no name":                             {[]string{"one"}, "", "-i one: enter name=file", ""},
 		"no value":                            {[]string{"one="}, "", "-i one=: enter name=file", ""},
@@ -131,15 +135,22 @@ func TestInputsAreFilesKeysAndAddresses(t *testing.T) {
 		"two for one, by turn":                {[]string{"one=teams/t/x", "one=teams/t/y"}, "", "-i one: this input takes one file", ""},
 		"nothing is sent before all is known": {[]string{"many=$/a.fq", "two=x"}, "", `no input "two"`, ""},
 		"nor before there is too much":        {[]string{"one=$/a.fq", "one=$/b.fq"}, "", "this input takes one file", ""},
+		"a folder in place of files":          {[]string{"many=$/a.fq", "many=$/reads"}, "", "reads is a folder, and this input takes files: enter '", ""},
+		"a file in place of a folder":         {[]string{"folder=$/a.fq"}, "", "a.fq is a file, and this input takes a folder", ""},
+		"two folders":                         {[]string{"folder=$/reads", "folder=$/reads"}, "", "this input takes one folder", ""},
 		"refused by upload":                   {[]string{"many=$/a.fq", "many=$/b.fq"}, "refusing b.fq", "b.fq is refused", "a.fq"},
 	} {
 		var uploaded []string
-		upload := func(path string) (string, error) {
-			if strings.HasSuffix(tt.connection, filepath.Base(path)) {
-				return "", errors.New(filepath.Base(path) + " is refused")
+		upload := func(paths []string) (keys []string, err error) {
+			for _, path := range paths {
+				name := filepath.Base(path)
+				if strings.HasSuffix(tt.connection, name) {
+					return nil, errors.New(name + " is refused")
+				}
+				uploaded = append(uploaded, name)
+				keys = append(keys, "key of "+name)
 			}
-			uploaded = append(uploaded, filepath.Base(path))
-			return "key of " + filepath.Base(path), nil
+			return keys, nil
 		}
 		given := slices.Clone(tt.given)
 		for i := range given {

@@ -91,15 +91,16 @@ func fits(t, text string) bool {
 	}
 }
 
-// ReadInputs turns name=file, name=key or name=address into the run's inputs. upload sends
-// a local file and gives its key, once nothing is wrong with any of them; addresses are
-// reached by a connection, if there is one.
-func (g Graph) ReadInputs(given []string, connection string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
+// ReadInputs turns name=file, name=folder, name=key or name=address into the run's inputs.
+// upload sends local files and folders and gives their keys, once nothing is wrong with any
+// of them; addresses are reached by a connection, if there is one.
+func (g Graph) ReadInputs(given []string, connection string, upload func(paths []string) (keys []string, err error)) (api.RunInputs, error) {
 	type source struct {
 		input, value string
 		local        bool
 	}
 	var sources []source
+	var local []string
 	count := map[string]int{}
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
@@ -118,24 +119,48 @@ func (g Graph) ReadInputs(given []string, connection string, upload func(path st
 			sources = append(sources, source{name, value, false})
 		}
 		for _, path := range paths {
+			if err := in.takes(path); err != nil {
+				return nil, fmt.Errorf("-i %s: %w", name, err)
+			}
 			sources = append(sources, source{name, path, true})
+			local = append(local, path)
 		}
-		if count[name] += max(len(paths), 1); in.Type == "file" && count[name] > 1 {
-			return nil, fmt.Errorf("-i %s: this input takes one file", name)
+		if count[name] += max(len(paths), 1); in.single() && count[name] > 1 {
+			return nil, fmt.Errorf("-i %s: this input takes one %s", name, map[string]string{"file": "file", folderInput: "folder"}[in.Type])
 		}
+	}
+	uploaded, err := upload(local)
+	if err != nil {
+		return nil, err
 	}
 	keys := map[string][]string{}
 	for _, s := range sources {
-		key, err := s.value, error(nil)
+		key := s.value
 		if s.local {
-			key, err = upload(s.value)
-		}
-		if err != nil {
-			return nil, err
+			key, uploaded = uploaded[0], uploaded[1:]
 		}
 		keys[s.input] = append(keys[s.input], key)
 	}
 	return g.inputValues(keys, connection)
+}
+
+// folderInput is the type of an input that takes a folder.
+const folderInput = "directory"
+
+func (in Input) single() bool { return in.Type == "file" || in.Type == folderInput }
+
+// takes refuses a local folder in place of a file, and the other way round.
+func (in Input) takes(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir() && in.Type != folderInput:
+		return fmt.Errorf("%s is a folder, and this input takes files: enter '%s', or declare the input with the type directory", path, filepath.Join(path, "*"))
+	case !info.IsDir() && in.Type == folderInput:
+		return fmt.Errorf("%s is a file, and this input takes a folder", path)
+	}
+	return nil
 }
 
 func (g Graph) inputValues(keys map[string][]string, connection string) (api.RunInputs, error) {
@@ -149,7 +174,7 @@ func (g Graph) inputValues(keys map[string][]string, connection string) (api.Run
 			}
 		}
 		var value any = values
-		if g.Inputs[name].Type == "file" {
+		if g.Inputs[name].single() {
 			value = values[0]
 		}
 		text, err := json.Marshal(value)

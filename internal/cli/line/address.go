@@ -43,7 +43,7 @@ func HTTPClient() *http.Client {
 		DialContext:           (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   15 * time.Second,
 		ResponseHeaderTimeout: 2 * time.Minute,
-		MaxIdleConnsPerHost:   8, // large files go over several
+		MaxIdleConnsPerHost:   16, // small files and the parts of large ones go over several
 		ForceAttemptHTTP2:     true,
 	}}
 }

@@ -22,7 +22,7 @@ type Start struct {
 	Workflow                 string   `arg:"" help:"ID or name of a workflow, or a definition file, which is applied first."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; repeatable."`
 	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Run a sweep: start one run per value. Repeat the flag for one run per combination."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern (uploaded first), the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file, pattern or folder (uploaded first), the key of a file or folder, or an address such as 's3://lab/run7/*.fq.gz'; repeatable."`
 	Connection               string   `env:"-" help:"ID or name of the connection to use for addresses."`
 	Executor                 string   `env:"-" placeholder:"NAME" help:"Where it runs: a name from millrace executors. Default: the first that offers the size."`
 	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a definition file: name of the workflow."`
@@ -84,7 +84,7 @@ func (c *Start) Run(w screen.Console) error {
 		return err
 	}
 	// Last: it sends files, which may take hours.
-	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKeys); err != nil {
 		return err
 	}
 	if len(vary) > 0 {

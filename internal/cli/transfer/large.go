@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,23 +34,42 @@ type Large struct {
 	API         *client.ClientWithResponses
 	Server      string
 	ContentType string
+
+	entries []api.FolderEntry // of a folder
+}
+
+// content is what is sent in parts.
+type content struct {
+	io.ReaderAt
+	Name    string
+	path    string
+	size    int64
+	version string // another one once what is at this path has changed
 }
 
 // Put sends what is missing of f, and returns the file that the server has made
 // of it after comparing its SHA-256 with ours.
 func (u Large) Put(f *os.File, info os.FileInfo) (api.File, error) {
-	note, err := u.note(f.Name(), info)
+	whole, err := filepath.Abs(f.Name())
 	if err != nil {
 		return api.File{}, err
 	}
-	state, err := u.resume(note, f.Name(), info)
+	return u.put(content{f, filepath.Base(whole), whole, info.Size(), strconv.FormatInt(info.ModTime().UnixNano(), 10)})
+}
+
+func (u Large) put(f content) (api.File, error) {
+	note, err := u.note(f)
+	if err != nil {
+		return api.File{}, err
+	}
+	state, err := u.resume(note, f)
 	if err != nil {
 		return api.File{}, err
 	}
 	var sum string
 	group, ctx := errgroup.WithContext(u.Ctx)
 	group.Go(func() (err error) {
-		sum, err = sumOf(ctx, f, info.Size())
+		sum, err = sumOf(ctx, f, f.size)
 		return err
 	})
 	group.Go(func() error { return u.within(ctx).sendMissing(f, state) })
@@ -84,38 +103,34 @@ func (u Large) within(ctx context.Context) Large {
 
 // note is where the id of an upload is kept for the next program. Another file, or
 // the same one after it was changed, has another.
-func (u Large) note(path string, info os.FileInfo) (string, error) {
+func (u Large) note(f content) (string, error) {
 	folder, err := u.Config()
 	if err != nil {
 		return "", err
 	}
-	whole, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	name := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%d", u.Server, whole, info.Size(), info.ModTime().UnixNano()))
+	name := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", u.Server, f.path, f.size, f.version))
 	folder = filepath.Join(folder, "uploads")
 	return filepath.Join(folder, hex.EncodeToString(name[:16])), os.MkdirAll(folder, 0o700)
 }
 
 // resume is the upload that an earlier program began, or a new one.
-func (u Large) resume(note, path string, info os.FileInfo) (api.LargeUploadState, error) {
+func (u Large) resume(note string, f content) (api.LargeUploadState, error) {
 	if id, err := os.ReadFile(note); err == nil {
 		r, err := u.API.GetUploadWithResponse(u.Ctx, string(id), nil)
-		if err == nil && r.JSON200.Data.Size == info.Size() {
-			u.Note("%s: resuming an earlier upload.", filepath.Base(path))
+		if err == nil && r.JSON200.Data.Size == f.size {
+			u.Note("%s: resuming an earlier upload.", f.Name)
 			return r.JSON200.Data, nil
 		}
 		if e, refused := errors.AsType[*client.Error](err); err != nil && (!refused || e.Status >= http.StatusInternalServerError || e.Status == http.StatusUnauthorized) {
 			return api.LargeUploadState{}, err // it may well be there
 		}
 	}
-	r, err := u.API.BeginUploadWithResponse(u.Ctx, nil, api.NewUpload{Filename: filepath.Base(path), ContentType: u.ContentType, Size: info.Size()})
+	r, err := u.API.BeginUploadWithResponse(u.Ctx, nil, api.NewUpload{Filename: f.Name, ContentType: u.ContentType, Size: f.size, Entries: u.entries})
 	if err != nil {
 		return api.LargeUploadState{}, err
 	}
 	b := r.JSON201.Data
-	return api.LargeUploadState{UploadID: b.UploadID, PartSize: b.PartSize, PartCount: b.PartCount, Size: info.Size()}, os.WriteFile(note, []byte(b.UploadID), 0o600)
+	return api.LargeUploadState{UploadID: b.UploadID, PartSize: b.PartSize, PartCount: b.PartCount, Size: f.size}, os.WriteFile(note, []byte(b.UploadID), 0o600)
 }
 
 // md5Of goes with a part to a bucket, which then refuses one that breaks off: there
@@ -130,7 +145,7 @@ func md5Of(part *io.SectionReader) (string, error) {
 // who asks again gets the same.
 func (u Large) complete(id, sum string) (api.File, error) {
 	for try := 1; ; try++ {
-		r, err := u.API.CompleteUploadWithResponse(u.Ctx, id, nil, api.FinishUpload{Sha256: &sum})
+		r, err := u.API.CompleteUploadWithResponse(u.Ctx, id, nil, api.FinishUpload{Sha256: &sum, Entries: u.entries})
 		if err == nil {
 			return r.JSON200.Data, nil
 		}
@@ -144,7 +159,7 @@ func (u Large) complete(id, sum string) (api.File, error) {
 	}
 }
 
-func sumOf(ctx context.Context, f *os.File, size int64) (string, error) {
+func sumOf(ctx context.Context, f io.ReaderAt, size int64) (string, error) {
 	h, in, piece := sha256.New(), io.NewSectionReader(f, 0, size), make([]byte, 1<<20)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -161,21 +176,9 @@ func sumOf(ctx context.Context, f *os.File, size int64) (string, error) {
 	}
 }
 
-// sharedMeter is a meter for several who send at once.
-type sharedMeter struct {
-	mu    sync.Mutex
-	meter *meter
-}
-
-func (m *sharedMeter) add(n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.meter.add(n)
-}
-
 // counted remembers what one try has shown.
 type counted struct {
-	to *sharedMeter
+	to *Meter
 	n  int64
 }
 

@@ -3,10 +3,34 @@ package transfer
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/cli/screen"
 )
+
+// Meter shows the bytes that several senders have on their way together.
+type Meter struct {
+	mu    sync.Mutex
+	meter *meter
+}
+
+// NewMeter is one that shows nothing yet of so many bytes.
+func NewMeter(w screen.Console, name string, total int64) *Meter {
+	return &Meter{meter: newMeter(w, name, 0, total)}
+}
+
+// Close leaves no trace of it.
+func (m *Meter) Close() { m.meter.bar.Close() }
+
+// Above prints results while the meter stays at the bottom.
+func (m *Meter) Above(print func()) { m.meter.bar.Above(print) }
+
+func (m *Meter) add(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.meter.add(n)
+}
 
 // meter shows bytes on their way. It is an io.Writer, to stand in a tee.
 type meter struct {

@@ -30,7 +30,7 @@ type stretches struct {
 	file  File
 	part  *os.File
 	marks *os.File
-	shown *sharedMeter
+	shown *Meter
 
 	mu  sync.Mutex
 	url string
@@ -53,7 +53,7 @@ func (d *Folder) fillRanges(name string, f File) error {
 	if err != nil {
 		return err
 	}
-	s.shown = &sharedMeter{meter: newMeter(d.Console, f.Path, have, f.Size)}
+	s.shown = &Meter{meter: newMeter(d.Console, f.Path, have, f.Size)}
 	defer s.shown.meter.bar.Close()
 	if err := s.fetch(missing); err != nil {
 		return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -36,21 +34,21 @@ type sender struct {
 	missing []int         // the numbers of the parts that have not arrived
 	wire    chan struct{} // held by whoever sends bytes
 	widen   func()        // lets several send at once
-	shown   *sharedMeter
+	shown   *Meter
 
 	mu     sync.Mutex
 	signed map[int]api.SignedPart
 }
 
 // sendMissing sends the parts that have not arrived, several at once.
-func (u Large) sendMissing(f *os.File, state api.LargeUploadState) error {
+func (u Large) sendMissing(f content, state api.LargeUploadState) error {
 	arrived, there := map[int]bool{}, int64(0)
 	for _, p := range state.Parts {
 		arrived[p.Number] = true
 		there += p.Size
 	}
-	shown := &sharedMeter{meter: newMeter(u.Console, filepath.Base(f.Name()), there, state.Size)}
-	defer shown.meter.bar.Close()
+	shown := &Meter{meter: newMeter(u.Console, f.Name, there, state.Size)}
+	defer shown.Close()
 	group, ctx := errgroup.WithContext(u.Ctx)
 	group.SetLimit(unanswered)
 	s := &sender{Large: u.within(ctx), id: state.UploadID, wire: make(chan struct{}, sending), shown: shown, signed: map[int]api.SignedPart{}}

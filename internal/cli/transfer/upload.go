@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,17 +24,17 @@ type Upload struct {
 	HTTP        *http.Client
 	To          api.PresignedUpload
 	ContentType string
+	Shown       *Meter // of all that is uploaded together
 }
 
 // Put sends the bytes of f, again from the start when the connection breaks, and
 // returns the hash of what it read.
 func (u Upload) Put(f *os.File, length int64) (sum string, err error) {
 	for try := 1; ; try++ {
-		hash, shown := sha256.New(), newMeter(u.Console, filepath.Base(f.Name()), 0, length)
+		hash, shown := sha256.New(), &counted{to: u.Shown}
 		body := &source{in: io.TeeReader(io.NewSectionReader(f, 0, length), io.MultiWriter(hash, shown))}
 		again, err := u.once(body, length)
 		body.end()
-		shown.bar.Close()
 		if errors.Is(err, errTaken) && try > 1 {
 			// A try whose answer was lost has arrived; its hash tells whether whole.
 			hash.Reset()
@@ -44,6 +43,7 @@ func (u Upload) Put(f *os.File, length int64) (sum string, err error) {
 		if err == nil {
 			return hex.EncodeToString(hash.Sum(nil)), nil
 		}
+		shown.takeBack()
 		if !again || try >= maxTries || !u.Now().Before(u.To.ExpiresAt.Time) {
 			return "", err
 		}
@@ -96,6 +96,7 @@ func (u Upload) once(body io.Reader, length int64) (again bool, err error) {
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode < http.StatusMultipleChoices:
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is used again
 		return false, nil
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusConflict, resp.StatusCode == http.StatusGone:
 		return false, errTaken

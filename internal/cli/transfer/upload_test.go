@@ -63,7 +63,7 @@ func TestAnUploadIsTriedAgainWhileItsAddressLives(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			d := clitest.New(t)
-			up := transfer.Upload{Console: d.Console, HTTP: http.DefaultClient, ContentType: "text/csv", To: api.PresignedUpload{
+			up := transfer.Upload{Console: d.Console, HTTP: http.DefaultClient, ContentType: "text/csv", Shown: transfer.NewMeter(d.Console, "f", 10), To: api.PresignedUpload{
 				URL: server.URL + "/?signature=secret", Method: http.MethodPut, ExpiresAt: api.Time{Time: d.Time().Add(tt.lives)},
 			}}
 			got, err := up.Put(local(t, digits), 10)
@@ -92,7 +92,7 @@ func TestAFileThatShrinksIsNotUploaded(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	d := clitest.New(t)
-	up := transfer.Upload{Console: d.Console, HTTP: http.DefaultClient, To: api.PresignedUpload{URL: server.URL, Method: http.MethodPut, ExpiresAt: api.Time{Time: d.Time().Add(time.Hour)}}}
+	up := transfer.Upload{Console: d.Console, HTTP: http.DefaultClient, Shown: transfer.NewMeter(d.Console, "f", 10), To: api.PresignedUpload{URL: server.URL, Method: http.MethodPut, ExpiresAt: api.Time{Time: d.Time().Add(time.Hour)}}}
 	if got, err := up.Put(local(t, "0123"), 10); err == nil || got != "" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -118,8 +118,22 @@ func Parse(text []byte) (Manifest, error) {
 	return m, m.check()
 }
 
-// check finds what cannot be put into a folder, or would leave it.
+// check finds what is wrong with a manifest.
 func (m Manifest) check() error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	for _, e := range m.Entries {
+		if e.File() && !isHash(e.SHA256) {
+			return fmt.Errorf("%q: its sha256 is not known", e.Path)
+		}
+	}
+	return nil
+}
+
+// Check finds what cannot be put into a folder, or would leave it. The hashes of the
+// files need not be known.
+func (m Manifest) Check() error {
 	if len(m.Entries) > MaxEntries {
 		return fmt.Errorf("it has more than %d files: put them into one, such as an archive", MaxEntries)
 	}
@@ -160,8 +174,6 @@ func (e Entry) check() error {
 		return errors.New("its name has a backslash, a control character or broken text in it")
 	case e.Size < 0 || !e.File() && (e.Size != 0 || e.SHA256 != "" || e.Executable) || e.Link != "" && e.Folder:
 		return errors.New("it is not one thing")
-	case e.File() && !isHash(e.SHA256):
-		return errors.New("its sha256 is not known")
 	}
 	return nil
 }

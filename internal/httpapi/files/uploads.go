@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/folders"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
@@ -15,13 +16,21 @@ func (a *API) BeginUpload(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	u, err := a.Uploads.Begin(x.Context(), x.Caller, files.Presign{Name: in.Filename, ContentType: in.ContentType, Size: in.Size})
+	u, err := a.Uploads.Begin(x.Context(), x.Caller, files.Presign{Name: in.Filename, ContentType: in.ContentType, Size: in.Size, Entries: entriesIn(in.Entries)})
 	if err != nil {
 		return kernel.Answer{}, err
 	}
 	return kernel.Answer{Status: http.StatusCreated, Data: api.LargeUpload{
 		UploadID: u.ID, Key: u.Key, PartSize: u.PartSize, PartCount: u.PartCount(), ExpiresAt: api.At(u.ExpiresAt()),
 	}}, nil
+}
+
+// entriesIn are the entries of a folder; nil where there are none in the body.
+func entriesIn(list []api.FolderEntry) (entries []folders.Entry) {
+	for _, e := range list {
+		entries = append(entries, folders.Entry{Path: e.Path, Size: kernel.Value(e.Size), Link: kernel.Value(e.Link), Folder: kernel.Value(e.Folder)})
+	}
+	return entries
 }
 
 // uploadIDOf is the one that the path names; what no id can be is nobody's.
@@ -106,7 +115,7 @@ func (a *API) CompleteUpload(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	finish := files.Finish{SHA256: kernel.OrEmpty(in.Sha256), Base: x.Base()}
+	finish := files.Finish{SHA256: kernel.OrEmpty(in.Sha256), Entries: entriesIn(in.Entries), Base: x.Base()}
 	for _, p := range in.Parts {
 		finish.Parts = append(finish.Parts, files.Part{Number: p.Number, ETag: p.Etag})
 	}

@@ -53,4 +53,6 @@ const (
 	SmallBody = 1 << 20 // bytes of an ordinary body
 	GraphBody = 8 << 20 // of one with a definition
 	ChatBody  = 20 << 20
+
+	FolderBody = 32 << 20 // of one that names the files of a folder
 )

@@ -1011,7 +1011,7 @@ export interface paths {
         put?: never;
         /**
          * Begin a large upload
-         * @description For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+         * @description For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
          */
         post: operations["beginUpload"];
         delete?: never;
@@ -1075,7 +1075,7 @@ export interface paths {
         put?: never;
         /**
          * Complete a large upload
-         * @description Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+         * @description Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again. For a folder the body has the same `entries` as at the beginning, and the server hashes each file.
          */
         post: operations["completeUpload"];
         delete?: never;
@@ -6622,9 +6622,24 @@ export interface components {
             contentType: string;
             /**
              * Format: int64
-             * @description Bytes; at most 5 TB.
+             * @description Bytes; at most 5 TB. Only a folder can have none.
              */
             size: number;
+            /** @description What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`. */
+            entries?: components["schemas"]["FolderEntry"][] | null;
+        };
+        FolderEntry: {
+            /** @description Below the folder, with slashes. */
+            path: string;
+            /**
+             * Format: int64
+             * @description Bytes of a file.
+             */
+            size?: number | null;
+            /** @description Where a symbolic link leads, relative to its own folder. It must stay in the uploaded folder. */
+            link?: string | null;
+            /** @description True for a folder with nothing in it. */
+            folder?: boolean | null;
         };
         LargeUpload: {
             uploadId: string;
@@ -6668,8 +6683,10 @@ export interface components {
         FinishUpload: {
             /** @description Every part, as it was sent; left out, whatever has arrived. */
             parts?: components["schemas"]["SentPart"][] | null;
-            /** @description Of the whole file. */
+            /** @description Of the whole file, or of the files of a folder one after the other. */
             sha256?: string | null;
+            /** @description What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`. */
+            entries?: components["schemas"]["FolderEntry"][] | null;
         };
         SentPart: {
             number: number;

@@ -3294,15 +3294,25 @@ class ConnectionObject(Model):
     modified_at: Annotated[AwareDatetime, Field(alias='modifiedAt')]
 
 
-class NewUpload(Model):
+class FolderEntry(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    filename: Annotated[str, Field(max_length=200, min_length=1)]
-    content_type: Annotated[str, Field(alias='contentType', max_length=127, min_length=3)]
-    size: Annotated[int, Field(ge=1)]
+    path: Annotated[str, Field(max_length=1000, min_length=1)]
     """
-    Bytes; at most 5 TB.
+    Below the folder, with slashes.
+    """
+    size: Annotated[int | None, Field(ge=0)] = None
+    """
+    Bytes of a file.
+    """
+    link: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """
+    Where a symbolic link leads, relative to its own folder. It must stay in the uploaded folder.
+    """
+    folder: bool | None = None
+    """
+    True for a folder with nothing in it.
     """
 
 
@@ -4653,6 +4663,22 @@ class ConnectionObjects(Model):
     objects: list[ConnectionObject]
 
 
+class NewUpload(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    filename: Annotated[str, Field(max_length=200, min_length=1)]
+    content_type: Annotated[str, Field(alias='contentType', max_length=127, min_length=3)]
+    size: Annotated[int, Field(ge=0)]
+    """
+    Bytes; at most 5 TB. Only a folder can have none.
+    """
+    entries: Annotated[list[FolderEntry] | None, Field(max_length=200000)] = None
+    """
+    What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`.
+    """
+
+
 class LargeUploadState(LargeUpload):
     model_config = ConfigDict(
         extra='allow',
@@ -4673,7 +4699,11 @@ class FinishUpload(Model):
     """
     sha256: str | None = None
     """
-    Of the whole file.
+    Of the whole file, or of the files of a folder one after the other.
+    """
+    entries: Annotated[list[FolderEntry] | None, Field(max_length=200000)] = None
+    """
+    What is in a folder, in the order of the paths by their bytes in UTF-8; left out, nothing. Only for a folder: `contentType` is `inode/directory`.
     """
 
 

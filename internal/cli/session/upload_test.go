@@ -1,0 +1,170 @@
+package session_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/clitest"
+)
+
+// store is a server that takes uploads, and remembers them.
+type store struct {
+	refuses string // the name of a file that it refuses
+	before  func() // each file is taken
+
+	mu    sync.Mutex
+	kept  map[string]string // texts by key
+	asked [][]string        // the keys of each list
+	begun api.NewUpload
+	ended api.FinishUpload
+	parts string
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if r.Method == http.MethodPut && s.before != nil {
+		s.before()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := strings.TrimPrefix(r.URL.Path, "/put/")
+	switch {
+	case r.URL.Path == "/api/files/presign":
+		var in api.Presign
+		_ = json.Unmarshal(body, &in)
+		if in.Filename == s.refuses {
+			clitest.Answer(w, 415, `{"success":false,"error":"programs cannot be uploaded","code":"x","requestId":"r"}`)
+			return
+		}
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"url":"http://%s/put/%s","key":%q,"method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}}`, r.Host, in.Filename, in.Filename))
+	case name == "part":
+		s.parts = string(body)
+	case r.Method == http.MethodPut:
+		s.kept[name] = string(body)
+	case r.URL.Path == "/api/files/uploads":
+		s.begun = api.NewUpload{}
+		_ = json.Unmarshal(body, &s.begun)
+		clitest.Answer(w, 201, fmt.Sprintf(`{"success":true,"data":{"uploadId":"u","key":"k","partSize":100,"partCount":%d,"expiresAt":"2099-01-01T00:00:00.000Z"}}`, min(1, s.begun.Size)))
+	case strings.HasSuffix(r.URL.Path, "/parts"):
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":[{"number":1,"size":1,"url":"http://%s/put/part","method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}]}`, r.Host))
+	case strings.HasSuffix(r.URL.Path, "/complete"):
+		_ = json.Unmarshal(body, &s.ended)
+		clitest.Answer(w, 200, `{"success":true,"data":{"key":"k","name":"f","source":"upload"}}`)
+	default:
+		keys := r.URL.Query()["key"]
+		s.asked = append(s.asked, keys)
+		rows := []string{}
+		for _, key := range slices.Backward(keys) { // in another order than they were sent
+			sum := sha256.Sum256([]byte(s.kept[key]))
+			rows = append(rows, fmt.Sprintf(`{"key":%q,"name":%q,"source":"upload","sha256":%q}`, key, key, hex.EncodeToString(sum[:])))
+		}
+		clitest.Answer(w, 200, clitest.Data("["+strings.Join(rows, ",")+"]"))
+	}
+}
+
+func write(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Here the server takes no file before eight are on their way.
+func TestSmallFilesGoSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	waiting, eight := 0, make(chan struct{})
+	s := &store{kept: map[string]string{}, before: func() {
+		mu.Lock()
+		if waiting++; waiting == 8 {
+			close(eight)
+		}
+		mu.Unlock()
+		<-eight
+	}}
+	dir, paths, want := t.TempDir(), []string{}, []string{}
+	for i := range 40 {
+		name := fmt.Sprintf("f%02d", i)
+		write(t, dir, map[string]string{name: strings.Repeat("x", i)})
+		paths, want = append(paths, filepath.Join(dir, name)), append(want, name)
+	}
+	keys, err := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP)).UploadKeys(paths)
+	if err != nil || !slices.Equal(keys, want) {
+		t.Errorf("%v, %v", keys, err)
+	}
+	if len(s.asked) != 2 || len(s.asked[0]) != 25 || len(s.asked[1]) != 15 || len(s.kept) != 40 {
+		t.Errorf("%d files were kept; asked for %v", len(s.kept), s.asked)
+	}
+}
+
+func TestWhatArrivedBeforeAFailureIsTold(t *testing.T) {
+	t.Parallel()
+	s := &store{kept: map[string]string{}, refuses: "b.py"}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a": "a", "b.py": "b"})
+	session := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP))
+	var told []string
+	err := session.Upload([]string{dir + "/a", dir + "/b.py"}, "", func(f api.File) { told = append(told, f.Key) })
+	if err == nil || !strings.Contains(err.Error(), "b.py: programs cannot be uploaded") || !slices.Equal(told, []string{"a"}) {
+		t.Errorf("told of %v, %v", told, err)
+	}
+	// And nothing is sent if one of them is not there.
+	s.kept = map[string]string{}
+	if _, err := session.UploadKeys([]string{dir + "/a", dir + "/gone"}); err == nil || len(s.kept) != 0 {
+		t.Errorf("%v was sent, %v", s.kept, err)
+	}
+}
+
+func TestAFolderIsOneUpload(t *testing.T) {
+	t.Parallel()
+	s := &store{kept: map[string]string{}}
+	dir := filepath.Join(t.TempDir(), "reads")
+	write(t, dir, map[string]string{"a/x.csv": "world", "a-b.csv": "hello ", "z": ""})
+	for _, path := range []string{"a/none", "empty/in/it"} {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../a-b.csv", filepath.Join(dir, "a/link")); err != nil {
+		t.Fatal(err)
+	}
+	session := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP))
+	keys, err := session.UploadKeys([]string{dir + "/"})
+	if err != nil || !slices.Equal(keys, []string{"k"}) || s.parts != "hello world" {
+		t.Fatalf("%v, %v, %q was sent", keys, err, s.parts)
+	}
+	want := `[{"path":"a-b.csv","size":6},{"link":"../a-b.csv","path":"a/link"},{"folder":true,"path":"a/none"},{"path":"a/x.csv","size":5},{"folder":true,"path":"empty/in/it"},{"path":"z","size":0}]`
+	for _, entries := range [][]api.FolderEntry{s.begun.Entries, s.ended.Entries} {
+		if text, _ := json.Marshal(entries); string(text) != want {
+			t.Errorf("%s", text)
+		}
+	}
+	sum := sha256.Sum256([]byte("hello world"))
+	if s.begun.ContentType != "inode/directory" || s.begun.Filename != "reads" || s.begun.Size != 11 || s.ended.Sha256 == nil || *s.ended.Sha256 != hex.EncodeToString(sum[:]) {
+		t.Errorf("%+v, %+v", s.begun, s.ended)
+	}
+	// One without anything in it is a folder, too.
+	if err := os.Mkdir(filepath.Join(dir, "nothing"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.UploadKeys([]string{filepath.Join(dir, "nothing")}); err != nil || s.begun.Size != 0 || len(s.begun.Entries) != 0 {
+		t.Errorf("%+v, %v", s.begun, err)
+	}
+}
