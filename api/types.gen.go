@@ -1617,6 +1617,9 @@ type Directory struct {
 	// Bytes Of all of them.
 	Bytes int64 `json:"bytes"`
 
+	// DataURL Gives the bytes of all files, one after the other in the order of the manifest. Works as long as `url`, and takes ranges.
+	DataURL *string `json:"dataUrl,omitempty"`
+
 	// Files How many are in it.
 	Files int `json:"files"`
 }

@@ -64,19 +64,19 @@ func outputCommands(t *testing.T, s *server) {
 	p.types(
 		typed{command: "runs outputs", prints: "^NAME +STEP +PORT +SIZE +SHA-256$\n^n.csv +a +n +2 B +[0-9a-f]{64}$"}, // of the newest
 		typed{command: "runs outputs ${RUN} --json", prints: "\"port\": \"dir\"\n\"nodeId\": \"a\""},
-		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/a/o/x$\n^${DIR}/all/a/o/2-x$\n^${DIR}/all/2-a$\n^${DIR}/all/dir.zip$\n^${DIR}/all/n.csv$"},
+		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/a/o/x$\n^${DIR}/all/a/o/2-x$\n^${DIR}/all/2-a$\n^${DIR}/all/dir$\n^${DIR}/all/n.csv$"},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/some --name '*.csv' --json", prints: `(?s)\A\[\n  \{[^{]*"name": "n.csv"[^{]*\}\n\]\n\z`},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/none --name '*.bam'", prints: ``},
 		typed{command: "runs outputs download ${RUN} --to ${DIR}/none --name '[a'", status: 1, tells: `--name \[a is not a valid pattern`},
 		typed{command: "runs outputs download run_nothing --to ${DIR}/none", status: 1, tells: `see millrace runs list`},
 		typed{command: "runs outputs run_nothing", status: 1, tells: `see millrace runs list`},
 		typed{command: "files --source output", prints: `^n.csv +output +2 B `},
-		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir.zip$`},
-		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir.zip$`},
-		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/dir.zip$\n^${DIR}/all/n.csv$"},
-		typed{command: "files download dir --to ${DIR}/one --force", prints: `dir.zip`},
+		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir$`},
+		typed{command: "files download dir --to ${DIR}/one", prints: `^${DIR}/one/dir$`},
+		typed{command: "runs outputs download ${RUN} --to ${DIR}/all", prints: "^${DIR}/all/dir$\n^${DIR}/all/n.csv$"},
+		typed{command: "files download dir --to ${DIR}/one --force", prints: `dir$`},
 	)
-	for name, want := range map[string]string{"all/2-a": "3\n", "all/n.csv": "5\n", "some/n.csv": "5\n"} {
+	for name, want := range map[string]string{"all/2-a": "3\n", "all/n.csv": "5\n", "some/n.csv": "5\n", "all/dir/f": "4\n", "one/dir/f": "4\n"} {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}
@@ -91,6 +91,36 @@ func outputCommands(t *testing.T, s *server) {
 	}
 	if both != "1\n2\n" && both != "2\n1\n" {
 		t.Errorf("the two of one name are %q", both)
+	}
+}
+
+// A folder from disk goes through a run and comes back as a folder.
+func folderCommands(t *testing.T, s *server) {
+	p := s.newcomer(t, "freya")
+	dir := t.TempDir()
+	p.kept["DIR"] = dir
+	for name, text := range map[string]string{"reads/a.txt": "a\n", "reads/sub/b.txt": "bb\n", "reads/sub/deep/é.txt": ""} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.kept["FILE"] = written(t, "copies.json", `{"inputs":{"reads":{"type":"directory"}},"nodes":[
+		{"id":"a","inputs":{"in":{"from":"inputs.reads"}},"command":"cp -R \"$INPUT_in\" out; echo c > out/c.txt","outputs":{"out":{"path":"out","directory":true}}}]}`)
+	p.types(
+		typed{command: "run ${FILE} -i reads=${DIR}/reads --watch", prints: `completed`},
+		typed{command: "runs outputs", prints: `^out +a +out +7 B `}, // of its files
+		typed{command: "files", prints: `^reads +upload +5 B .*\n.*^out +output +7 B `},
+		typed{command: "runs outputs download --to ${DIR}/back", prints: `^${DIR}/back/out$`},
+		typed{command: "files download reads --to ${DIR}/back", prints: `^${DIR}/back/reads$`},
+		typed{command: "run ${FILE} -i reads=${DIR}/reads/a.txt", status: 1, tells: `-i reads: ${DIR}/reads/a.txt is a file, and this input takes a folder`},
+	)
+	for name, want := range map[string]string{"out/a.txt": "a\n", "out/sub/b.txt": "bb\n", "out/sub/deep/é.txt": "", "out/c.txt": "c\n", "reads/sub/b.txt": "bb\n"} {
+		if got, err := os.ReadFile(filepath.Join(dir, "back", name)); err != nil || string(got) != want {
+			t.Errorf("%s came back as %q, %v", name, got, err)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func TestTheClient(t *testing.T) {
 		"secrets": secretCommands, "schedules": scheduleCommands, "triggers": triggerCommands, "budgets": budgetCommands,
 		"service accounts": serviceAccountCommands, "webhooks": webhookCommands, "connections": connectionCommands,
 		"finding runs": findingCommands, "deleting runs": deletingCommands, "what a run made": crateCommands, "comparing runs": comparingCommands, "money": moneyCommands,
-		"files": fileCommands, "outputs": outputCommands, "what a failure leaves": keptCommands, "workflows": workflowCommands, "retries": retryCommands, "sweeps": sweepCommands,
+		"files": fileCommands, "outputs": outputCommands, "folders": folderCommands, "what a failure leaves": keptCommands, "workflows": workflowCommands, "retries": retryCommands, "sweeps": sweepCommands,
 		"strangers": strangerCommands, "readers": readerCommands, "signing in": signInCommands, "teams": teamCommands, "links": linkCommands, "the API": apiCommands,
 	} {
 		t.Run(name, func(t *testing.T) {

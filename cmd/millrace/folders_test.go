@@ -125,6 +125,9 @@ func (s *server) checkFolder(row map[string]any) {
 	if err != nil || folders.Hash(text) != row["sha256"] || float64(len(text)) != row["size"] || len(m.Entries) != 4 {
 		s.t.Errorf("%v: %s", err, text)
 	}
+	if data := download(s.t, dir["dataUrl"].(string)); len(data) != 24 {
+		s.t.Errorf("the bytes of its files are %q", data)
+	}
 	address := dir["archiveUrl"].(string)
 	data := download(s.t, address)
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))

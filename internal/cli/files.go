@@ -51,7 +51,7 @@ func (c *filesList) Run(w screen.Console) error {
 		}
 		rows := [][]string{{"NAME", "SOURCE", "SIZE", "CREATED", "KEY"}}
 		for _, f := range list {
-			rows = append(rows, []string{f.Name, string(f.Source), screen.Size(f.Size), s.Ago(f.CreatedAt.Time), f.Key})
+			rows = append(rows, []string{f.Name, string(f.Source), screen.Size(session.SizeOf(f.Size, f.Directory)), s.Ago(f.CreatedAt.Time), f.Key})
 		}
 		s.Table(rows)
 	})
@@ -89,7 +89,7 @@ type filesDownload struct {
 	Force         bool   `env:"-" help:"Replace an existing file that differs."`
 }
 
-// Run writes the file under its own name.
+// Run writes the file or folder under its own name.
 func (c *filesDownload) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
@@ -110,8 +110,10 @@ func (c *filesDownload) Run(w screen.Console) error {
 	defer folder.Close()
 	name := f.Name
 	if f.Directory != nil {
-		name += ".zip"
-		err = folder.FetchArchive(name, f.Directory.ArchiveURL)
+		err = session.FetchDirectory(folder, transfer.Directory{Path: name, Manifest: f.URL, Sum: sum}, f.Directory, func() (*api.Directory, error) {
+			again, err := s.File(f.Key)
+			return again.Directory, err
+		})
 	} else {
 		err = folder.Fetch(transfer.File{Path: name, URL: f.URL, Sum: sum, Size: f.Size, Renew: func() (string, error) {
 			again, err := s.File(f.Key)

@@ -44,6 +44,14 @@ type File struct {
 	CreatedAt   time.Time
 }
 
+// Contents is how many bytes the file holds: of a folder, those of its files.
+func (f File) Contents() int64 {
+	if f.Folder != nil {
+		return f.Folder.Bytes
+	}
+	return f.Size
+}
+
 // Folder is what a file is beyond its own bytes if it is the manifest of a folder.
 type Folder struct {
 	Data  string // the key of the bytes of its files, one after the other
@@ -298,6 +306,7 @@ type Listed struct {
 	File
 	URL       string
 	Archive   string // where it is read as an archive, if it is a folder
+	DataURL   string // where the bytes of its files are, if it is a folder
 	ExpiresAt time.Time
 }
 
@@ -334,9 +343,13 @@ func (s *Service) listed(ctx context.Context, f File, base string) (Listed, erro
 	until := s.now().Add(downloadLife)
 	url, err := s.bytes.Presigner.PresignGet(ctx, Download{Key: f.Blob, Name: f.Name, ContentType: f.ContentType, Expires: until, Base: base})
 	l := Listed{File: f, URL: url, ExpiresAt: until}
-	if f.Folder != nil && s.archive != nil {
+	if err != nil || f.Folder == nil {
+		return l, err
+	}
+	if s.archive != nil {
 		l.Archive = s.archive(f, until, base)
 	}
+	l.DataURL, err = s.bytes.Presigner.PresignGet(ctx, Download{Key: f.Folder.Data, Name: f.Name, ContentType: "application/octet-stream", Expires: until, Base: base})
 	return l, err
 }
 
@@ -409,7 +422,7 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 			return files, bytes, err
 		}
 		pending = append(pending, keys...)
-		files, bytes = files+1, bytes+f.Size
+		files, bytes = files+1, bytes+f.Contents()
 	}
 	return files, bytes, s.DeleteNow(ctx, pending)
 }

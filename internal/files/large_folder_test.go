@@ -54,7 +54,7 @@ func TestAnUploadedFolderIsAFolder(t *testing.T) {
 		}
 		for range 2 { // who lost the answer asks again
 			f, err := u.Complete(t.Context(), b.owner, up.ID, files.Finish{Entries: reads, SHA256: sum("helloworld")})
-			if err != nil || f.Key != up.Key || f.Folder == nil || f.Folder.Files != 3 || f.Folder.Bytes != 10 || f.ContentType != "application/json" || f.Name != "reads.py" {
+			if err != nil || f.Key != up.Key || f.Folder == nil || f.Folder.Files != 3 || f.Folder.Bytes != 10 || f.Contents() != 10 || f.DataURL == "" || f.ContentType != "application/json" || f.Name != "reads.py" {
 				t.Fatalf("%+v, %v", f, err)
 			}
 			m, err := folders.Parse([]byte(b.read(f.Blob)))
@@ -64,6 +64,10 @@ func TestAnUploadedFolderIsAFolder(t *testing.T) {
 			if folders.Hash(m.Text()) != f.SHA256 || b.read(f.Folder.Data) != "helloworld" || b.stored() != 10+f.Size {
 				t.Errorf("%+v, %d bytes count", f, b.stored())
 			}
+		}
+		given, err := b.db.FilesAmong(t.Context(), b.owner.Team, []string{up.Key})
+		if err != nil || given[up.Key].Contents != 10 || !given[up.Key].Folder {
+			t.Errorf("%+v, %v", given, err)
 		}
 		among, err := b.db.FoldersAmong(t.Context(), b.owner.Team, []string{up.Key})
 		if err != nil || !among[up.Key] {

@@ -99,6 +99,7 @@ type Listed struct {
 	URL       string
 	ReportURL string // where it opens as a page, if it is one
 	Archive   string // where it is read as an archive, if it is a folder
+	DataURL   string // where the bytes of its files are, if it is a folder
 	Scattered bool   // its node has several shards
 	Result    *bool  // whether it is among the results of its run; nil: not known
 	ExpiresAt time.Time
@@ -217,7 +218,12 @@ func outputGone(g *graph.Graph, o Output) error {
 func (s *Service) signed(ctx context.Context, o Output, base string) (Listed, error) {
 	until := s.now().Add(downloadLife)
 	url, err := s.objects.PresignOutput(ctx, o, until, base)
-	return Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), Archive: s.ArchiveURL(o, until, base), ExpiresAt: until}, err
+	l := Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), Archive: s.ArchiveURL(o, until, base), ExpiresAt: until}
+	if err == nil && o.Folder != nil {
+		data := Output{Blob: o.Folder.Data, Name: o.Name, ContentType: "application/octet-stream"}
+		l.DataURL, err = s.objects.PresignOutput(ctx, data, until, base)
+	}
+	return l, err
 }
 
 // results tells which of the outputs that a run has made are its results. Of a run that has ended

@@ -148,6 +148,14 @@ type Output struct {
 	Folder      *Folder
 }
 
+// Contents is how many bytes the output holds: of a folder, those of its files.
+func (o Output) Contents() int64 {
+	if o.Folder != nil {
+		return o.Folder.Bytes
+	}
+	return o.Size
+}
+
 // Folder is what an output is beyond its own bytes if it is the manifest of a folder.
 type Folder struct {
 	Data   string // the key of the bytes of its files, one after the other

@@ -21,6 +21,8 @@ type GivenFile struct {
 	Gone   bool
 	Blob   string // where its bytes are
 	Folder bool
+
+	Contents int64 // how many bytes it holds: of a folder, those of its files
 }
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

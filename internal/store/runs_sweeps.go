@@ -82,9 +82,10 @@ func (db *DB) FilesAmong(ctx context.Context, team ids.Team, keys []string) (map
 		part := keys[:min(len(keys), some)]
 		keys = keys[len(part):]
 		list, err := all(ctx, db, func(r *sql.Rows, f *runs.GivenFile) error {
-			return r.Scan(&f.Key, &f.Name, &f.Size, &f.SHA256, &f.Blob, &f.Folder)
+			return r.Scan(&f.Key, &f.Name, &f.Size, &f.SHA256, &f.Blob, &f.Folder, &f.Contents)
 		}, `
-			SELECT f.key, f.name, f.size, b.sha256, f.blob_key, b.data_key <> '' FROM files f JOIN blobs b ON b.key = f.blob_key
+			SELECT f.key, f.name, f.size, b.sha256, f.blob_key, b.data_key <> '', COALESCE(d.size, f.size)
+			FROM files f JOIN blobs b ON b.key = f.blob_key LEFT JOIN blobs d ON d.key = b.data_key
 			WHERE f.team_id = $1 AND f.key IN (`+placeholders(2, len(part))+`)`, append([]any{team}, anys(part)...)...)
 		if err != nil {
 			return nil, err

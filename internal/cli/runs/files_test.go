@@ -62,12 +62,14 @@ func files(t *testing.T, folder string) string {
 
 func TestOutputsAreDownloadedAsTheyAreNamed(t *testing.T) {
 	t.Parallel()
-	folder := fmt.Sprintf(`{"key":"k/d","name":"plots","nodeId":"b","port":"d","size":1,"sha256":"m","url":"x","expiresAt":%q,"directory":{"archiveUrl":"SERVER/archive","bytes":1,"files":1}}`, later)
+	manifest := fmt.Sprintf(`{"version":1,"entries":[{"path":"in/it.svg","size":2,"sha256":%q}]}`, sum("ds"))
+	folder := fmt.Sprintf(`{"key":"k/d","name":"plots","nodeId":"b","port":"d","size":1,"sha256":%q,"url":"SERVER/manifest","expiresAt":%q,"directory":{"archiveUrl":"x","dataUrl":"SERVER/data","bytes":2,"files":1}}`, sum(manifest), later)
+	older := strings.Replace(folder, `"dataUrl":"SERVER/data",`, "", 1)
 	list := func(next string, outputs ...string) string {
 		return `{"success":true,"data":[` + strings.Join(outputs, ",") + `],"page":{"hasMore":true,"nextCursor":` + next + `}}`
 	}
 	run := func(answers map[string]string) map[string]string {
-		for path, text := range map[string]string{"GET /a/x.csv": "ax", "GET /b/x.csv": "bx", "GET /b/y.txt": "by", "GET /archive": archive(t)} {
+		for path, text := range map[string]string{"GET /a/x.csv": "ax", "GET /b/x.csv": "bx", "GET /b/y.txt": "by", "GET /manifest": manifest, "GET /data": "ds"} {
 			if answers[path] == "" {
 				answers[path] = text
 			}
@@ -86,16 +88,17 @@ func TestOutputsAreDownloadedAsTheyAreNamed(t *testing.T) {
 		there   string
 		tells   string
 	}{
-		"all of them":             {three(), "", "a/o/x.csv b/o/x.csv plots.zip y.txt", ""},
-		"those of a name":         {three(), "--name *.csv", "a/o/x.csv b/o/x.csv", ""},
-		"none of a name":          {three(), "--name *.bam", "", ""},
-		"a folder by its name":    {three(), "--name plots", "plots.zip", ""},
-		"by no pattern":           {three(), "--name [", "", "--name [ is not a valid pattern"},
-		"none at all":             {map[string]string{"GET /api/runs/run_1/outputs": list(`null`)}, "", "", ""},
-		"of no run":               {map[string]string{}, "", "", "no such run (see millrace runs list)"},
-		"damaged ones are not":    {run(map[string]string{"GET /a/x.csv": "!!", "GET /api/runs/run_1/outputs": list(`null`, output("a", "x.csv", "ax", later))}), "", "", "x.csv: was damaged in transfer"},
-		"a name that leads out":   {run(map[string]string{"GET /api/runs/run_1/outputs": list(`null`, output("a", "../x", "ax", later))}), "", "", `".." is not a valid file name here`},
-		"an archive that is none": {run(map[string]string{"GET /archive": "words", "GET /api/runs/run_1/outputs": list(`null`, folder)}), "", "", "plots.zip: the download of the archive was interrupted"},
+		"all of them":           {three(), "", "a/o/x.csv b/o/x.csv plots/in/it.svg y.txt", ""},
+		"those of a name":       {three(), "--name *.csv", "a/o/x.csv b/o/x.csv", ""},
+		"none of a name":        {three(), "--name *.bam", "", ""},
+		"a folder by its name":  {three(), "--name plots", "plots/in/it.svg", ""},
+		"by no pattern":         {three(), "--name [", "", "--name [ is not a valid pattern"},
+		"none at all":           {map[string]string{"GET /api/runs/run_1/outputs": list(`null`)}, "", "", ""},
+		"of no run":             {map[string]string{}, "", "", "no such run (see millrace runs list)"},
+		"damaged ones are not":  {run(map[string]string{"GET /a/x.csv": "!!", "GET /api/runs/run_1/outputs": list(`null`, output("a", "x.csv", "ax", later))}), "", "", "x.csv: was damaged in transfer"},
+		"a name that leads out": {run(map[string]string{"GET /api/runs/run_1/outputs": list(`null`, output("a", "../x", "ax", later))}), "", "", `".." is not a valid file name here`},
+		"a damaged folder":      {run(map[string]string{"GET /data": "!!", "GET /api/runs/run_1/outputs": list(`null`, folder)}), "", "", "plots/in/it.svg: was damaged in transfer"},
+		"of an older server":    {run(map[string]string{"GET /api/runs/run_1/outputs": list(`null`, older)}), "", "", "gives folders only as archives"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func (c *outputsList) Run(w screen.Console) error {
 	return s.Emit(list, func() {
 		rows := [][]string{{"NAME", "STEP", "PORT", "SIZE", "SHA-256"}}
 		for _, o := range list {
-			rows = append(rows, []string{o.Name, o.NodeID, o.Port, screen.Size(o.Size), o.Sha256})
+			rows = append(rows, []string{o.Name, o.NodeID, o.Port, screen.Size(session.SizeOf(o.Size, o.Directory)), o.Sha256})
 		}
 		s.Table(rows)
 	})
@@ -96,7 +96,10 @@ func (c *outputsDownload) Run(w screen.Console) error {
 			return err
 		}
 		if o.Directory != nil {
-			err = folder.FetchArchive(place, o.Directory.ArchiveURL)
+			err = session.FetchDirectory(folder, transfer.Directory{Path: place, Manifest: o.URL, Sum: o.Sha256}, o.Directory, func() (*api.Directory, error) {
+				again, err := renewed(s, id, o)
+				return again.Directory, err
+			})
 		} else {
 			err = folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size, Renew: func() (string, error) {
 				again, err := renewed(s, id, o)
@@ -144,21 +147,15 @@ func renewed(s *session.Session, run string, o api.Output) (api.Output, error) {
 }
 
 // places gives each output a path of its own: its name, and where several
-// share it, below their node, port and shard. A folder comes as an archive.
+// share it, below their node, port and shard.
 func places(list []api.Output) []string {
-	fileName := func(o api.Output) string {
-		if o.Directory != nil {
-			return o.Name + ".zip"
-		}
-		return o.Name
-	}
 	named := map[string]int{}
 	for _, o := range list {
-		named[strings.ToLower(fileName(o))]++ // some disks do not tell case
+		named[strings.ToLower(o.Name)]++ // some disks do not tell case
 	}
 	below, taken := make([]string, len(list)), map[string]bool{}
 	for i, o := range list {
-		if named[strings.ToLower(fileName(o))] == 1 {
+		if named[strings.ToLower(o.Name)] == 1 {
 			continue
 		}
 		below[i] = o.NodeID + "/" + o.Port + "/"
@@ -169,9 +166,9 @@ func places(list []api.Output) []string {
 	}
 	all := make([]string, len(list))
 	for i, o := range list {
-		place := below[i] + fileName(o)
+		place := below[i] + o.Name
 		for n := 2; taken[strings.ToLower(place)]; n++ {
-			place = below[i] + strconv.Itoa(n) + "-" + fileName(o)
+			place = below[i] + strconv.Itoa(n) + "-" + o.Name
 		}
 		taken[strings.ToLower(place)] = true
 		all[i] = place

@@ -69,10 +69,8 @@ func safeName(name string) error {
 // Fetch writes the file whole or not at all. A part that an earlier try left
 // is gone on with.
 func (d *Folder) Fetch(f File) error {
-	for segment := range strings.SplitSeq(f.Path, "/") {
-		if err := safeName(segment); err != nil {
-			return err
-		}
+	if err := safePath(f.Path); err != nil {
+		return err
 	}
 	have, err := d.hashOf(f.Path)
 	switch {

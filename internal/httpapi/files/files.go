@@ -81,7 +81,7 @@ func FileOut(f files.Listed) api.File {
 		Sha256: kernel.OrNull(f.SHA256), RunID: kernel.OrNull(string(f.Run)), CreatedAt: api.At(f.CreatedAt), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
 	}
 	if f.Folder != nil {
-		out.Directory = &api.Directory{Files: f.Folder.Files, Bytes: f.Folder.Bytes, ArchiveURL: f.Archive}
+		out.Directory = &api.Directory{Files: f.Folder.Files, Bytes: f.Folder.Bytes, ArchiveURL: f.Archive, DataURL: kernel.OrNull(f.DataURL)}
 	}
 	return out
 }

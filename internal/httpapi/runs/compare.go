@@ -58,7 +58,7 @@ func givenFiles(list []runs.GivenFile) []api.GivenFile {
 	for i, f := range list {
 		out[i] = api.GivenFile{Key: f.Key, Name: f.Name, Sha256: kernel.OrNull(f.SHA256)}
 		if !f.Gone {
-			out[i].Size = &f.Size
+			out[i].Size = &f.Contents
 		}
 	}
 	return out
@@ -68,5 +68,6 @@ func madeFile(o *runs.Output) *api.GivenFile {
 	if o == nil {
 		return nil
 	}
-	return &api.GivenFile{Key: o.Key, Name: o.Name, Size: &o.Size, Sha256: kernel.OrNull(o.SHA256)}
+	size := o.Contents()
+	return &api.GivenFile{Key: o.Key, Name: o.Name, Size: &size, Sha256: kernel.OrNull(o.SHA256)}
 }

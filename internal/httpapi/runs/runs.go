@@ -401,7 +401,7 @@ func OutputsOut(list []runs.Listed) []api.Output {
 			out[i].Index = &o.Shard
 		}
 		if o.Folder != nil {
-			out[i].Directory = &api.Directory{Files: o.Folder.Files, Bytes: o.Folder.Bytes, ArchiveURL: o.Archive}
+			out[i].Directory = &api.Directory{Files: o.Folder.Files, Bytes: o.Folder.Bytes, ArchiveURL: o.Archive, DataURL: kernel.OrNull(o.DataURL)}
 		}
 	}
 	return out

@@ -119,7 +119,7 @@ func (a *API) GetSweep(x *kernel.Exchange) (kernel.Answer, error) {
 		one := api.SweepRun{Run: runRow(r.Run, a.Now()), Parameters: r.Values, Outputs: []api.SweepOutput{}}
 		for _, o := range r.Outputs {
 			one.Outputs = append(one.Outputs, api.SweepOutput{
-				Port: o.Chosen, Files: o.Files, Name: o.Name, Key: o.Key, Size: o.Size, Sha256: o.SHA256, URL: o.URL, Value: o.Value,
+				Port: o.Chosen, Files: o.Files, Name: o.Name, Key: o.Key, Size: o.Contents(), Sha256: o.SHA256, URL: o.URL, Value: o.Value,
 			})
 		}
 		out.Runs = append(out.Runs, one)

@@ -192,7 +192,7 @@ func (s *Service) taken(ctx context.Context, team ids.Team, id ids.Run) (map[str
 	list, err := s.Known.AddressesOf(ctx, team, id)
 	files := map[string]runs.GivenFile{}
 	for _, o := range list {
-		files[o.URL] = runs.GivenFile{Key: o.URL, Name: o.Name(), Size: o.Size, SHA256: o.Learnt}
+		files[o.URL] = runs.GivenFile{Key: o.URL, Name: o.Name(), Size: o.Size, Contents: o.Size, SHA256: o.Learnt}
 	}
 	return files, err
 }

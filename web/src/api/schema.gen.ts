@@ -5822,6 +5822,11 @@ export interface components {
              * @description Gives the folder as a zip. Works as long as `url`.
              */
             archiveUrl: string;
+            /**
+             * Format: uri
+             * @description Gives the bytes of all files, one after the other in the order of the manifest. Works as long as `url`, and takes ranges.
+             */
+            dataUrl?: string;
         };
         /** @enum {string} */
         FileSource: "upload" | "output";

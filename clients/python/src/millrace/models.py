@@ -2321,6 +2321,10 @@ class Directory(Model):
     """
     Gives the folder as a zip. Works as long as `url`.
     """
+    data_url: Annotated[str | None, Field(alias='dataUrl')] = None
+    """
+    Gives the bytes of all files, one after the other in the order of the manifest. Works as long as `url`, and takes ranges.
+    """
 
 
 class File(Model):

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Maximize2 } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { sizeOf } from "../../files/folder.ts";
 import { Preview } from "../../files/Preview.tsx";
 import { buttonClass } from "../../ui/Button.tsx";
 import { bytes, plural } from "../../ui/format.ts";
@@ -102,7 +103,7 @@ function Caption({ output, step, children }: { output: Output; step: string | nu
     <figcaption className="mb-1.5 flex items-center gap-2 text-sm">
       {step && <span className="min-w-0 truncate text-muted">{step} ·</span>}
       <span className="min-w-0 truncate font-medium">{output.name}</span>
-      <span className="flex-1 whitespace-nowrap text-muted">{bytes(output.size)}</span>
+      <span className="flex-1 whitespace-nowrap text-muted">{bytes(sizeOf(output))}</span>
       {children}
     </figcaption>
   );
