@@ -55,7 +55,7 @@ test("the first page loads at most 150 kB of scripts, also with the welcome", as
     return moved;
   });
   await page.dispatchEvent("body", "dragenter", { dataTransfer: files });
-  await page.getByText("Drop files to upload them to").waitFor();
+  await page.getByText("Drop files or folders to upload them to").waitFor();
   await page.dispatchEvent("body", "drop", { dataTransfer: files });
   await page.getByRole("region", { name: "Uploads" }).getByText("1 file uploaded").waitFor();
   await until("the file", async () => (await ada.api("GET", "/api/files")).body.data[0]?.name === "reads.fa");

@@ -1,6 +1,6 @@
-// Files that are sent in parts.
+// Files and folders that are sent in parts.
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -69,5 +69,31 @@ test("a large upload tells how long it takes, and goes on after the page was loa
   await choose();
   const row = await until("the file", async () => (await ada.api("GET", "/api/files")).body.data[0]);
   expect([row.size, row.sha256, sent]).toEqual([bytes.length, createHash("sha256").update(bytes).digest("hex"), ["3"]]);
+  calm(page);
+});
+
+test("a folder from disk becomes an input", async () => {
+  const ada = await harness.person("Ada Folder");
+  const { page } = ada;
+  const reads = join(folder, "reads");
+  mkdirSync(join(reads, "sub"), { recursive: true });
+  writeFileSync(join(reads, "a.txt"), "a\n");
+  writeFileSync(join(reads, "sub", "b.txt"), "bb\n");
+  const made = await ada.api("POST", "/api/workflows", {
+    name: "takes a folder",
+    definition: { inputs: { reads: { type: "directory" } }, nodes: [{ id: "a", command: "true" }] },
+  });
+  await page.goto(`${harness.url}/workflows/${made.body.data.id}?run=1`);
+  const dialog = page.getByRole("dialog", { name: "Run" });
+  await dialog.getByRole("button", { name: "Choose a folder" }).click();
+  const picker = page.getByRole("dialog", { name: "Files for reads" });
+  const chooser = page.waitForEvent("filechooser");
+  await picker.getByText("Drop a folder here to upload and use it").click();
+  await (await chooser).setFiles(reads);
+  await picker.getByRole("checkbox", { name: "reads", checked: true }).waitFor();
+  await picker.getByRole("button", { name: "Done" }).click();
+  await dialog.getByText("5 B", { exact: true }).waitFor();
+  const [row] = (await ada.api("GET", "/api/files")).body.data;
+  expect([row.name, row.directory.files, row.directory.bytes]).toEqual(["reads", 2, 5]);
   calm(page);
 });

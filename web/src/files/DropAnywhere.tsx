@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { type TeamClient, useTeam } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { toast } from "../ui/toast.ts";
+import { dropped } from "./dropped.ts";
 
 /** DropAnywhere uploads files that are dropped where nothing else takes them. It loads the queue with the first ones. */
 export function DropAnywhere() {
@@ -9,7 +10,7 @@ export function DropAnywhere() {
   if (!useDropAnywhere()) return null;
   return (
     <div className="pointer-events-none fixed inset-3 z-60 grid place-items-center rounded-xl border-2 border-dashed border-accent bg-bg/85 text-lg font-medium">
-      Drop files to upload them to {team.name}
+      Drop files or folders to upload them to {team.name}
     </div>
   );
 }
@@ -37,7 +38,7 @@ function useDropAnywhere(): boolean {
           if (!files(event) || event.defaultPrevented) return;
           event.preventDefault();
           if (refused) toast.error(refused);
-          else void upload(team, [...(event.dataTransfer?.files ?? [])]);
+          else if (event.dataTransfer) void upload(team, dropped(event.dataTransfer));
         },
       ],
     ];
@@ -49,8 +50,9 @@ function useDropAnywhere(): boolean {
   return over;
 }
 
-async function upload(team: TeamClient, files: File[]): Promise<void> {
+async function upload(team: TeamClient, reading: Promise<File[]>): Promise<void> {
   try {
+    const files = await reading;
     const { uploads } = await import("./uploads.ts");
     uploads.add(team, files);
   } catch {

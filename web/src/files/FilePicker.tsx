@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { FileUp, X } from "lucide-react";
+import { FileUp, FolderUp, X } from "lucide-react";
 import { useState } from "react";
 import { sentence } from "../api/failure.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -14,6 +14,7 @@ import { toast } from "../ui/toast.ts";
 import { useSettled } from "../ui/useSettled.ts";
 import { AddressField } from "./AddressField.tsx";
 import { addressIn } from "./addresses.ts";
+import { chosenFolder, dropped, FolderFile } from "./dropped.ts";
 import { sizeOf } from "./folder.ts";
 import { filesByKeyQuery, useFiles } from "./queries.ts";
 import { useUpload } from "./uploads.ts";
@@ -37,6 +38,13 @@ interface FilePickerProps {
 
 const shownFirst = 100; // of the chosen
 
+/** foldersOf are those that were dropped, or the one whose files were chosen. */
+function foldersOf(files: File[]): File[] {
+  const folders = files.filter((file) => file instanceof FolderFile);
+  const chosen = files.every((file) => file.webkitRelativePath !== "") ? chosenFolder(files) : null;
+  return chosen ? [chosen] : folders;
+}
+
 /** FilePicker chooses inputs: uploads, outputs, new files that are uploaded in place, or addresses. */
 export function FilePicker({ label, multiple, folder = false, value, onChange, invalid }: FilePickerProps) {
   const [open, setOpen] = useState(false);
@@ -50,9 +58,14 @@ export function FilePicker({ label, multiple, folder = false, value, onChange, i
   };
   const meet = (key: string, file: Known) => setMet((old) => new Map(old).set(key, file));
   const upload = useUpload();
-  const add = async (list: File[]) => {
+  const add = async (given: File[]) => {
     const before = value;
-    const ended = await Promise.all(upload(list));
+    const list = folder ? foldersOf(given) : given.flatMap((each) => (each instanceof FolderFile ? each.files : each));
+    if (list.length === 0) {
+      toast.error(folder ? "Drop a folder: this input takes no single files." : "The folder is empty.");
+      return;
+    }
+    const ended = await Promise.all(upload(multiple ? list : list.slice(0, 1)));
     const keys = ended.flatMap(({ key, file }) => {
       if (key) meet(key, file);
       return key ? [key] : [];
@@ -106,11 +119,15 @@ export function FilePicker({ label, multiple, folder = false, value, onChange, i
           </Button>
         }
       >
-        {!folder && (
-          <DropZone multiple={multiple} icon={<FileUp />} onFiles={(list) => void add(list)}>
-            Drop files here to upload and use them
-          </DropZone>
-        )}
+        <DropZone
+          multiple={multiple}
+          folder={folder}
+          icon={folder ? <FolderUp /> : <FileUp />}
+          read={dropped}
+          onFiles={(list) => void add(list)}
+        >
+          {folder ? "Drop a folder here to upload and use it" : "Drop files here to upload and use them"}
+        </DropZone>
         <Choices multiple={multiple} folder={folder} value={value} onChange={onChange} onMet={meet} />
         <AddressField
           multiple={multiple}
@@ -139,7 +156,7 @@ function Choices({ multiple, folder, value, onChange, onMet }: ChoicesProps) {
     <div className="mt-4">
       <SearchBox
         label="Search files"
-        placeholder={folder ? "Search output folders" : "Search uploads and outputs"}
+        placeholder={folder ? "Search folders" : "Search uploads and outputs"}
         className="mb-2"
         value={words}
         onChange={(words) => setWords(words)}
@@ -167,7 +184,7 @@ function Choices({ multiple, folder, value, onChange, onMet }: ChoicesProps) {
             ))}
             {rows.length === 0 && (
               <li className="px-3 py-4 text-center text-sm text-muted">
-                {searching ? "Searching…" : q ? "No results" : folder ? "No output folders yet." : "No files yet."}
+                {searching ? "Searching…" : q ? "No results" : folder ? "No folders yet." : "No files yet."}
               </li>
             )}
             {more && rows.length > 0 && (

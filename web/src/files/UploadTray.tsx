@@ -5,6 +5,7 @@ import { meQuery } from "../identity/queries.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { bytes, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { useFirst } from "../ui/rows.tsx";
 import { inOrder } from "./queue.ts";
 import { type TeamUpload, type TeamUploads, uploads, useUploads } from "./uploads.ts";
 
@@ -13,6 +14,7 @@ export default function UploadTray() {
   const totals = useUploads();
   const [open, setOpen] = useState(true);
   const here = useTeam();
+  const { shown, more } = useFirst(inOrder(totals.uploads), 100);
   const named = totals.uploads.some((upload) => upload.team !== here);
   useLeaveWarning(totals.going > 0);
   return (
@@ -53,9 +55,10 @@ export default function UploadTray() {
           )}
           {open && (
             <ul className="max-h-64 overflow-y-auto border-t">
-              {inOrder(totals.uploads).map((upload) => (
+              {shown.map((upload) => (
                 <Row key={upload.id} upload={upload} named={named} />
               ))}
+              {more && <li className="px-3.5 py-2">{more}</li>}
             </ul>
           )}
         </section>

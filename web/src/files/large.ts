@@ -20,7 +20,7 @@ export interface LargeTransport {
   /** The SHA-256 of a file. */
   hash: (file: File, signal: AbortSignal) => Promise<string>;
   /** Makes the parts a file, if its hash is this one. */
-  complete: (id: string, sha256: string) => Promise<void>;
+  complete: (id: string, sha256: string, file: File) => Promise<void>;
   /** Whether another try may help after this failure. */
   retryable: (error: unknown) => boolean;
   wait: (ms: number) => Promise<void>;
@@ -71,7 +71,7 @@ export async function sendLarge(
   };
   const [sum] = await Promise.all([hashed, ...Array.from({ length: parallel }, work)]).finally(() => ended.abort());
   if (signal.aborted) throw new DOMException("cancelled", "AbortError");
-  await persist(transport, signal, () => transport.complete(upload.uploadId, sum));
+  await persist(transport, signal, () => transport.complete(upload.uploadId, sum, file));
   transport.notes.removeItem(note);
   return upload.key;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { folderFile } from "./dropped.ts";
 import { inOrder, type Transport, UploadQueue } from "./queue.ts";
 
 /** A network whose every step the test takes itself. */
@@ -31,9 +32,9 @@ class Wire implements Transport<string> {
 
 const file = (name: string, size = 100) => new File([new Uint8Array(size)], name);
 
-test("three go at once, and an address is signed only when its turn comes", async () => {
+test("only so many go at once, and an address is signed only when its turn comes", async () => {
   const wire = new Wire();
-  const queue = new UploadQueue(wire);
+  const queue = new UploadQueue(wire, 3);
   const [first] = queue.add(
     "team_1",
     ["a", "b", "c", "d"].map((name) => file(name)),
@@ -87,7 +88,7 @@ test("a failure keeps its words, and the rest goes on", async () => {
 
 test("what failed and what is under way comes before what has arrived", async () => {
   const wire = new Wire();
-  const queue = new UploadQueue(wire);
+  const queue = new UploadQueue(wire, 3);
   queue.add(
     "team_1",
     ["a", "b", "c", "d"].map((name) => file(name)),
@@ -97,4 +98,18 @@ test("what failed and what is under way comes before what has arrived", async ()
   await wire.at("d");
   const names = inOrder(queue.now().uploads).map((upload) => `${upload.file.name} ${upload.state}`);
   expect(names).toEqual(["c failed", "b sending", "d sending", "a done"]);
+});
+
+test("a folder goes in parts, however small it is", async () => {
+  const wire = new Wire();
+  const large: string[] = [];
+  const queue = new UploadQueue({
+    ...wire,
+    large: async (_team, { name }) => {
+      large.push(name);
+      return `folder-${name}`;
+    },
+  });
+  const [end] = queue.add("team_1", [folderFile("reads", [{ path: "a", file: file("a", 3) }])]);
+  expect([(await end)?.key, large, wire.signed]).toEqual(["folder-reads", ["reads"], []]);
 });

@@ -1,7 +1,8 @@
-// The upload queue: three at a time, each signed only when its turn comes,
+// The upload queue: six at a time, each signed only when its turn comes,
 // because a signed address lives five minutes. Each file belongs to the team it was
 // added for. It knows nothing of React.
 
+import { folderType } from "./dropped.ts";
 import { largeFrom } from "./large.ts";
 
 export type UploadState = "waiting" | "sending" | "done" | "failed" | "cancelled";
@@ -60,7 +61,7 @@ export class UploadQueue<Team> {
 
   constructor(
     private readonly transport: Transport<Team>,
-    private readonly parallel = 3,
+    private readonly parallel = 6,
   ) {}
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -153,7 +154,8 @@ export class UploadQueue<Team> {
 
   /** deliver sends a file by one request or in parts, and gives its key. */
   private async deliver(team: Team, file: File, onSent: (bytes: number) => void, signal: AbortSignal): Promise<string> {
-    if (this.transport.large && file.size > largeFrom) return this.transport.large(team, file, onSent, signal);
+    if (this.transport.large && (file.size > largeFrom || file.type === folderType))
+      return this.transport.large(team, file, onSent, signal);
     const { url, key } = await this.transport.sign(team, file);
     if (!signal.aborted) await this.transport.put(url, file, onSent, signal);
     return key;

@@ -4,6 +4,7 @@ import { ask } from "../api/client.ts";
 import { ApiFailure, isRecord, sentence } from "../api/failure.ts";
 import { type TeamClient, useTeam } from "../api/team.ts";
 import { coalesced } from "./coalesced.ts";
+import { FolderFile } from "./dropped.ts";
 import { type LargeTransport, sendLarge } from "./large.ts";
 import { type Totals, type Upload, UploadQueue } from "./queue.ts";
 import { showTray } from "./tray.ts";
@@ -34,11 +35,18 @@ function retryable(error: unknown): boolean {
 
 const uploadPath = (id: string) => ({ params: { path: { id } } });
 
+const entriesOf = (file: File) => (file instanceof FolderFile ? { entries: file.entries } : {});
+
 const inParts = ({ api, team }: TeamClient): LargeTransport => ({
   begin: (file) =>
     ask(
       api.POST("/api/files/uploads", {
-        body: { filename: file.name, contentType: file.type || "application/octet-stream", size: file.size },
+        body: {
+          filename: file.name,
+          contentType: file.type || "application/octet-stream",
+          size: file.size,
+          ...entriesOf(file),
+        },
       }),
     ),
   state: async (id) => {
@@ -58,8 +66,9 @@ const inParts = ({ api, team }: TeamClient): LargeTransport => ({
   },
   put,
   hash,
-  complete: async (id, sha256) => {
-    await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body: { sha256 } }));
+  complete: async (id, sha256, file) => {
+    const body = { sha256, ...entriesOf(file) };
+    await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body }));
   },
   // A part that an earlier try still holds is let go of soon.
   retryable: (error) => retryable(error) || (error instanceof ApiFailure && error.status === 409),

@@ -1,6 +1,8 @@
 import { LoaderCircle } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
+import { sentence } from "../api/failure.ts";
 import { classes } from "./classes.ts";
+import { toast } from "./toast.ts";
 
 interface DropZoneProps {
   onFiles: (files: File[]) => void;
@@ -8,15 +10,28 @@ interface DropZoneProps {
   icon?: ReactNode;
   accept?: string;
   multiple?: boolean;
+  /** A click chooses a folder, whose files are given. */
+  folder?: boolean;
+  /** Reads what is dropped, if it is more than files. */
+  read?: (dropped: DataTransfer) => Promise<File[]>;
   busy?: boolean;
 }
 
 /** DropZone takes files that are dropped on it, or chosen after a click. */
-export function DropZone({ onFiles, children, icon, accept, multiple = true, busy = false }: DropZoneProps) {
+export function DropZone({
+  onFiles,
+  children,
+  icon,
+  accept,
+  multiple = true,
+  folder = false,
+  read,
+  busy = false,
+}: DropZoneProps) {
   const [over, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
-  const take = (list: FileList | null) => {
-    if (list && list.length > 0) onFiles([...list].slice(0, multiple ? undefined : 1));
+  const take = (list: readonly File[]) => {
+    if (list.length > 0) onFiles(list.slice(0, multiple || folder ? undefined : 1));
   };
   return (
     <>
@@ -37,7 +52,9 @@ export function DropZone({ onFiles, children, icon, accept, multiple = true, bus
           event.preventDefault();
           event.stopPropagation();
           setOver(false);
-          if (!busy) take(event.dataTransfer.files);
+          if (busy) return;
+          if (read) read(event.dataTransfer).then(take, (error: unknown) => toast.error(sentence(error)));
+          else take([...event.dataTransfer.files]);
         }}
       >
         {busy ? <LoaderCircle className="animate-spin" aria-hidden /> : icon}
@@ -51,8 +68,9 @@ export function DropZone({ onFiles, children, icon, accept, multiple = true, bus
         aria-hidden
         multiple={multiple}
         {...(accept && { accept })}
+        {...(folder && { webkitdirectory: "" })}
         onChange={(event) => {
-          take(event.target.files);
+          take([...(event.target.files ?? [])]);
           event.target.value = "";
         }}
       />
