@@ -69,7 +69,7 @@ func TestWheelsAreWhatTheyRecord(t *testing.T) {
 		contains string
 		metadata []string
 	}{
-		{clients.Python, "millrace-python", "millrace/_async/client.py", []string{"Requires-Dist: httpx>=0.28\n", "Provides-Extra: pandas\nRequires-Dist: pandas>=2.2; extra == 'pandas'\n", "Requires-Python: >=3.11\n", "\n\n# millrace\n"}},
+		{clients.Python, "millrace-python", "millrace/_async/client.py", []string{"Requires-Dist: httpx>=0.28\n", "Provides-Extra: pandas\nRequires-Dist: pandas>=2.2; extra == 'pandas'\n", "Provides-Extra: polars\n", "Requires-Python: >=3.11\n", "\n\n# millrace\n"}},
 		{clients.Snakemake, "snakemake-logger-plugin-millrace", "snakemake_logger_plugin_millrace/__init__.py", []string{"Requires-Dist: snakemake-interface-common>=1.20\n"}},
 	} {
 		f, text := read(t, clients.New(""), files[i].Name)

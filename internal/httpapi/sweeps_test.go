@@ -22,6 +22,9 @@ func TestASweepRunsEveryCombination(t *testing.T) {
 		if again.body != started.body {
 			t.Errorf("repeated: %s, then %s", started.body, again.body)
 		}
+		if got := started.header.Get("RateLimit"); got != `"runs";r=29;t=60` {
+			t.Errorf("a sweep of six runs does not count as one: %s", got)
+		}
 		runIDs := started.at("data", "runIds").([]any)
 		if len(runIDs) != 6 {
 			t.Fatalf("%s", started.body)

@@ -10,7 +10,7 @@ import pytest
 from millrace import Client, Workflow, errors, models, task
 from millrace._graph import svg
 from millrace._sse import Frames
-from millrace._views import NotebookView, clean, progress_html
+from millrace._views import State, clean, progress_html, run_state
 
 LIMIT = 3
 
@@ -119,9 +119,11 @@ def test_pictures_escape_what_strangers_wrote() -> None:
     message = models.RunMessage.model_validate(
         {"type": "progress", "status": "running", "progressPercent": 40, "currentStep": "<img>", "totalNodes": 2}
     )
-    assert "<img>" not in progress_html("<t>", message) and "40 %" in progress_html("<t>", message)
+    state = run_state(message, State("queued", 0))
+    assert "<img>" not in progress_html("<t>", state) and "40 %" in progress_html("<t>", state)
     assert clean("a\x1b[2Jb\x9b\n") == "a[2Jb\n"
-    NotebookView("t").show(models.RunMessage(type="connected"))  # says nothing yet
+    assert run_state(models.RunMessage(type="done", status="failed"), state).percent == 40
+    assert run_state(models.RunMessage(type="done", status="completed"), state).percent == 100
 
 
 def test_what_a_function_cannot_take_along_is_said() -> None:

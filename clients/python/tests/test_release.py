@@ -115,3 +115,4 @@ def test_the_notebook_runs(one_server: Server, tmp_path: Path) -> None:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     html = "\n".join(output.get("data", {}).get("text/html", "") for output in outputs)
     assert "100 %" in html and "<svg" in html and "<table" in html
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
@@ -12,17 +12,18 @@ from pydantic import BaseModel, TypeAdapter
 
 from . import models
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+W = TypeVar("W", bound=models.Workflow)
 Query = Mapping[str, str | int | bool | None]
 
 
 @dataclass(frozen=True)
-class Call(Generic[T]):
+class Call(Generic[T_co]):
     """A request, and the type of its answer."""
 
     method: str
     path: str
-    answer: type[T]
+    answer: type[T_co]
     body: Any = None
     query: Query = field(default_factory=dict[str, str | int | bool | None])
     bare: bool = False  # the answer is the data itself
@@ -38,8 +39,8 @@ class Call(Generic[T]):
     def params(self) -> dict[str, str]:
         return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in self.query.items() if v is not None}
 
-    def parse(self, body: Any) -> T:
-        answer: T = _adapter(cast(Hashable, self.answer)).validate_python(body if self.bare else body["data"])
+    def parse(self, body: Any) -> T_co:
+        answer: T_co = _adapter(cast(Hashable, self.answer)).validate_python(body if self.bare else body["data"])
         return answer
 
 
@@ -65,16 +66,16 @@ def workflows() -> Call[list[models.WorkflowRow]]:
     return Call("GET", "/api/workflows", list[models.WorkflowRow])
 
 
-def workflow(id: str) -> Call[models.Workflow]:
-    return Call("GET", path("/api/workflows/{}", id), models.Workflow)
+def workflow(id: str, answer: type[W]) -> Call[W]:
+    return Call("GET", path("/api/workflows/{}", id), answer)
 
 
-def create_workflow(body: Mapping[str, Any]) -> Call[models.Workflow]:
-    return Call("POST", "/api/workflows", models.Workflow, body, keyed=True)
+def create_workflow(body: Mapping[str, Any], answer: type[W]) -> Call[W]:
+    return Call("POST", "/api/workflows", answer, body, keyed=True)
 
 
-def update_workflow(id: str, body: Mapping[str, Any]) -> Call[models.Workflow]:
-    return Call("PUT", path("/api/workflows/{}", id), models.Workflow, body)
+def update_workflow(id: str, body: Mapping[str, Any], answer: type[W]) -> Call[W]:
+    return Call("PUT", path("/api/workflows/{}", id), answer, body)
 
 
 def delete_workflow(id: str) -> Call[models.Deleted]:
@@ -87,6 +88,14 @@ def validate(definition: Mapping[str, Any]) -> Call[models.Problems]:
 
 def start_run(body: Mapping[str, Any]) -> Call[models.StartedRun]:
     return Call("POST", "/api/runs", models.StartedRun, body, keyed=True)
+
+
+def start_sweep(body: Mapping[str, Any]) -> Call[models.StartedSweep]:
+    return Call("POST", "/api/sweeps", models.StartedSweep, body, keyed=True)
+
+
+def sweep(id: str, outputs: Sequence[str] = ()) -> Call[models.Sweep]:
+    return Call("GET", path("/api/sweeps/{}", id), models.Sweep, query={"outputs": ",".join(outputs) or None})
 
 
 def runs(query: Query) -> Call[list[models.RunRow]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
+
+from . import models
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 40, 200, 58
 MOST = 200  # more nodes than this are counted, not drawn
@@ -82,12 +84,21 @@ def _box(at: tuple[int, int], name: str, state: str) -> str:
     )
 
 
-def run_html(run: Any) -> str:
+def run_html(run: models.RunRow) -> str:
     """A run: how it stands, and its graph."""
     name = f"{escape(run.workflow_name)} #{run.number}"
     facts = [str(run.status), f"{run.progress_percent:.0f} %"]
     if run.duration_ms is not None:
         facts.append(f"{run.duration_ms / 1000:.1f} s")
     error = f'<div style="color:#c53030">{escape(run.error_message)}</div>' if run.error_message else ""
-    picture = svg(run.definition.model_dump(mode="json", by_alias=True), {n.id: n.status for n in run.nodes})
+    picture = ""  # a run from a list has no graph
+    if isinstance(run, models.Run):
+        picture = svg(run.definition.model_dump(mode="json", by_alias=True), {n.id: n.status for n in run.nodes})
     return f'<div style="font-family:sans-serif"><b>{name}</b> {escape(" · ".join(facts))}{error}{picture}</div>'
+
+
+def runs_html(runs: Sequence[models.RunRow]) -> str:
+    """Several runs as a table."""
+    rows = [(str(run.number), run.name or "", run.status, run.error_message or "") for run in runs]
+    cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr><th>run</th><th>name</th><th>status</th><th>error</th></tr>{cells}</table>"

@@ -1,30 +1,114 @@
-"""What may be given as an input of a run."""
+"""What may be given as an input of a run, and the tables among it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from typing_extensions import TypeIs
+
+from .errors import MillraceError, NotFound
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
 class Stored(Protocol):
     """A file that the server has: a row of files or outputs, or what a run made."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """The file's key on the server."""
+        ...
 
 
-InputValue: TypeAlias = str | os.PathLike[str] | Stored | Mapping[str, Any]
+DataFrame: TypeAlias = "pandas.DataFrame | polars.DataFrame"
+InputValue: TypeAlias = "str | os.PathLike[str] | Stored | Mapping[str, Any] | DataFrame"
+Inputs: TypeAlias = "Mapping[str, InputValue | Sequence[InputValue]]"
 
 
 def local_path(value: str | os.PathLike[str]) -> Path | None:
-    """The file on this machine that is meant, or None for an address or a key of the server."""
+    """The file or folder on this machine that is meant, or None for an address or a key of the server."""
     if isinstance(value, str) and "://" in value:
         return None
     path = Path(value)
-    if path.is_file():
+    if path.is_file() or path.is_dir():
         return path
     if isinstance(value, str) and value.startswith("teams/"):
         return None
-    raise FileNotFoundError(f"{value} is no file here, no address, and no key of the server")
+    raise FileNotFoundError(f"{value} is no file or folder here, no address, and no key of the server")
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All files of a folder in the order of their paths, without hidden ones."""
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    if not found:
+        raise FileNotFoundError(f"the folder {folder} has no files")
+    return found
+
+
+def is_frame(value: object) -> TypeIs[DataFrame]:
+    """Whether this is a table of pandas or polars. What was not imported cannot have made it."""
+    return any(
+        library in sys.modules and isinstance(value, sys.modules[library].DataFrame) for library in ("pandas", "polars")
+    )
+
+
+def write_frame(frame: DataFrame, path: Path) -> None:
+    """Writes a table as CSV, or as Parquet where the name ends in .parquet."""
+    parquet = path.suffix.lower() == ".parquet"
+    if not parquet and path.suffix.lower() != ".csv":
+        raise ValueError(f"a table is uploaded as CSV or Parquet: {path.name!r} must end in .csv or .parquet")
+    table: Any = frame
+    if hasattr(table, "write_csv"):  # polars
+        table.write_parquet(path) if parquet else table.write_csv(path)
+        return
+    labels = _has_labels(table)
+    if not parquet:
+        table.to_csv(path, index=labels)
+        return
+    try:
+        table.to_parquet(path, index=labels)
+    except ImportError:
+        raise MillraceError("pandas writes Parquet with pyarrow: pip install pyarrow") from None
+
+
+def _has_labels(frame: Any) -> bool:
+    """Whether the rows of a pandas table have names, and not only numbers."""
+    index = frame.index
+    return any(name is not None for name in index.names) or "int" not in str(index.dtype)
+
+
+def input_type(definition: Mapping[str, Any], name: str) -> str:
+    """The type of an input in a definition: file, files or directory."""
+    inputs: Mapping[str, Any] = definition.get("inputs") or {}
+    if name not in inputs:
+        raise NotFound(f"the workflow has no input {name!r}; its inputs are {', '.join(inputs) or 'none'}")
+    return str(inputs[name]["type"])
+
+
+def each_set(
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, inputs: Inputs | Sequence[Inputs] | None
+) -> list[tuple[Mapping[str, Any] | None, Inputs | None]]:
+    """The parameters and inputs of each run. What is not a list is repeated."""
+    lists = [given for given in (parameters, inputs) if isinstance(given, Sequence)]
+    if not lists:
+        raise ValueError('nothing varies: give a list, such as parameters=[{"n": 1}, {"n": 2}] or inputs=[…]')
+    if len({len(given) for given in lists}) > 1:
+        raise ValueError(f"there are {len(lists[0])} sets of parameters and {len(lists[1])} sets of inputs")
+    count = len(lists[0])
+    return list(
+        zip(
+            parameters if isinstance(parameters, Sequence) else [parameters] * count,
+            inputs if isinstance(inputs, Sequence) else [inputs] * count,
+            strict=True,
+        )
+    )

@@ -6,10 +6,16 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar, cast
 
 import anyio
 import anyio.to_thread
+
+from . import models
+from .errors import MillraceError
+
+if TYPE_CHECKING:
+    from ._sync.run import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,3 +71,35 @@ def each(limit: int, function: Callable[[T], None], items: Iterable[T]) -> None:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class _Details:
+    _row: models.RunRow
+
+    @property
+    def _details(self) -> models.Run | None:
+        """All about the run, if it was read; a list has less."""
+        return self._row if isinstance(self._row, models.Run) else None
+
+
+class AsyncDetails(_Details):
+    """`info` of a run that comes from a list has to be read first: a property cannot be awaited and be plain."""
+
+    @property
+    def info(self) -> models.Run:
+        """Everything about the run as of the last `refresh`."""
+        if self._details is None:
+            raise MillraceError("a list has only a part of this run: call `await run.refresh()` before run.info")
+        return self._details
+
+
+class Details(_Details):
+    """`info` of a run that comes from a list is read when it is needed."""
+
+    @property
+    def info(self) -> models.Run:
+        """Everything about the run as of the last `refresh`."""
+        if self._details is None:
+            cast("Run", self).refresh()
+        assert self._details is not None
+        return self._details

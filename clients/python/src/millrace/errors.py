@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .models import Detail, Run
+    from ._async.run import AsyncRun
+    from ._sync.run import Run
+    from .models import Detail
 
 
 class MillraceError(Exception):
@@ -21,12 +25,38 @@ class TransferFailed(MillraceError):
 
 
 class RunNotCompleted(MillraceError):
-    """A run that was waited for has failed, or was cancelled or interrupted."""
+    """A run that was waited for failed, was cancelled or was interrupted.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    `run` is that run, with its logs and outputs. After waiting for several runs, `runs` are all that did not complete
+    and `run` is the first of them.
+    """
+
+    run: Run
+    runs: list[Run]
+
+    def __init__(self, runs: Sequence[Any], of: int = 1) -> None:
+        self.run, self.runs = runs[0], list(runs)
+        super().__init__(_not_completed(runs, of))
+
+
+class AsyncRunNotCompleted(RunNotCompleted):
+    """What an `AsyncClient` raises: a RunNotCompleted whose runs have methods to await."""
+
+    run: AsyncRun  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+    runs: list[AsyncRun]  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+def _not_completed(runs: Sequence[Run], of: int) -> str:
+    """One line for a single run, else one for each of the first five."""
+    lines: list[str] = []
+    for run in runs[:5]:
         why = f": {run.error_message}" if run.error_message else ""
-        super().__init__(f"run {run.number} of {run.workflow_name} ({run.id}) is {run.status}{why}")
+        lines.append(f"run {run.number} of {run.workflow_name} ({run.id}) is {run.status}{why}")
+    if of == 1:
+        return lines[0]
+    if len(runs) > 5:
+        lines.append(f"and {len(runs) - 5} more")
+    return "\n  ".join([f"{len(runs)} of {of} runs did not complete:", *lines])
 
 
 class APIError(MillraceError):
@@ -80,7 +110,14 @@ class Forbidden(APIError):
 
 
 class NotFound(APIError):
-    """404: the team has no such thing."""
+    """404: the team has no such thing. The client raises it as well where it looks up a name."""
+
+    def __init__(self, message: str, *, status: int = 404, code: str = "not_found", **more: Any) -> None:
+        super().__init__(message, status=status, code=code, **more)
+
+
+class OutputNotFound(NotFound, KeyError):
+    """A run has no output of this name. It is a KeyError as well."""
 
 
 class Conflict(APIError):
@@ -96,7 +133,20 @@ class UnsupportedType(APIError):
 
 
 class RateLimited(APIError):
-    """429: too much at once, still after waiting; `retry_after` says for how long."""
+    """429: too many requests, although the client waited. `retry_after` says in how many seconds to try again."""
+
+    def __str__(self) -> str:
+        again = f"\n  Try again in {duration(self.retry_after)}." if self.retry_after else ""
+        return super().__str__() + again
+
+
+def duration(seconds: float) -> str:
+    """A time in the words of a sentence, such as `42 seconds`."""
+    for name, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)} {name}s"
+    whole = max(1, math.ceil(seconds))
+    return "1 second" if whole == 1 else f"{whole} seconds"
 
 
 class ServerError(APIError):

@@ -15,9 +15,16 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 
+from ._fields import RunOptions, SweepOptions
 from ._graph import svg
+from ._inputs import Inputs
+
+if TYPE_CHECKING:
+    from ._sync.client import Client
+    from ._sync.run import Run
+    from ._sync.runs import Runs, Sweep
 
 _current: ContextVar[Workflow] = ContextVar("workflow")
 _NONE: Any = object()
@@ -108,9 +115,11 @@ class Workflow:
             raise RuntimeError("a task is called inside of `with Workflow(…):`") from None
 
     def file(self, name: str, *, required: bool = True, description: str | None = None) -> Input:
+        """Declares an input of one file."""
         return self._input(name, False, required, description)
 
     def files(self, name: str, *, required: bool = True, description: str | None = None) -> Input:
+        """Declares an input of any number of files."""
         return self._input(name, True, required, description)
 
     def _input(self, name: str, many: bool, required: bool, description: str | None) -> Input:
@@ -197,6 +206,7 @@ class Workflow:
         self._outputs[name] = {"from": f"{port.task}.{port.name}"}
 
     def definition(self) -> dict[str, Any]:
+        """The definition, as docs/definition.md describes it."""
         whole: dict[str, Any] = {
             "version": 1,
             "parameters": self._parameters,
@@ -207,6 +217,41 @@ class Workflow:
         }
         copied: dict[str, Any] = json.loads(json.dumps({key: value for key, value in whole.items() if value}))
         return copied
+
+    def run(
+        self,
+        parameters: Mapping[str, Any] | None = None,
+        inputs: Inputs | None = None,
+        *,
+        client: Client | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Run:
+        """Saves the workflow and starts a run, as `Client.run` does. Without a client it uses `Client()`."""
+        return _client(client).run(self, parameters, inputs, **options)
+
+    def map(
+        self,
+        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        inputs: Inputs | Sequence[Inputs] | None = None,
+        *,
+        client: Client | None = None,
+        progress: bool | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Runs:
+        """Saves the workflow and starts a run for each set of parameters or inputs, as `Client.map` does."""
+        return _client(client).map(self, parameters, inputs, progress=progress, **options)
+
+    def sweep(
+        self,
+        vary: Mapping[str, Sequence[Any]],
+        parameters: Mapping[str, Any] | None = None,
+        inputs: Inputs | None = None,
+        *,
+        client: Client | None = None,
+        **options: Unpack[SweepOptions],
+    ) -> Sweep:
+        """Saves the workflow and starts a run for each combination of values, as `Client.sweep` does."""
+        return _client(client).sweep(self, vary, parameters, inputs, **options)
 
     def save(self, path: str | Path) -> None:
         """Writes the definition as JSON, such as `millrace workflows apply` takes."""
@@ -220,6 +265,12 @@ class Workflow:
 
     def _repr_html_(self) -> str:
         return svg(self.definition())
+
+
+def _client(given: Client | None) -> Client:
+    from ._sync.client import Client  # which imports this module
+
+    return given or Client()
 
 
 def _once(there: Mapping[str, Any], name: str, what: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar, Unpack
 
 import httpx
 
@@ -14,22 +16,38 @@ from .. import _calls as calls
 from .. import models
 from .._calls import Call
 from .._credentials import find_account
-from .._inputs import InputValue, local_path
-from ..errors import MillraceError
+from .._fields import RunOptions, RunStatus, SweepOptions, start_body
+from .._inputs import (
+    DataFrame,
+    Inputs,
+    InputValue,
+    each_set,
+    files_below,
+    input_type,
+    is_frame,
+    local_path,
+    write_frame,
+)
+from .._local import safe_name
+from .._views import State, view_for
+from .._waiting import async_blocking
+from ..errors import MillraceError, NotFound
 from ..workflow import Workflow
 from .run import AsyncRun
+from .runs import AsyncRuns, AsyncSweep
+from .saved import AsyncSavedWorkflow
 from .transfer import LARGE_FROM, AsyncTransfer
 from .transport import AsyncTransport
 
 T = TypeVar("T")
+AnyWorkflow: TypeAlias = str | Workflow | models.WorkflowRow
 
 
 class AsyncClient:
     """Speaks with a Millrace server.
 
     Server, token and team come from the arguments, else from MILLRACE_SERVER, MILLRACE_TOKEN and MILLRACE_TEAM, else
-    from what `millrace login` keeps. Requests are sent again when the connection breaks or the server is busy, and
-    what must happen once carries an idempotency key.
+    from what `millrace login` keeps. With progress=False the client never shows how far it is or why it waits.
     """
 
     def __init__(
@@ -39,16 +57,19 @@ class AsyncClient:
         team: str | None = None,
         *,
         timeout: float = 60,
+        progress: bool = True,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._transport = AsyncTransport(find_account(server, token, team), timeout, http)
+        self._transport = AsyncTransport(find_account(server, token, team), timeout, http, progress)
         self._transfer = AsyncTransfer(self._transport)
 
     @property
     def server(self) -> str:
+        """The address of the server."""
         return self._transport.account.server
 
     async def close(self) -> None:
+        """Closes the connections to the server."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -60,6 +81,7 @@ class AsyncClient:
         await self.close()
 
     async def me(self) -> models.Me:
+        """Who the server takes the caller for, and the team."""
         return await self._transport.call(calls.me())
 
     async def request(
@@ -72,28 +94,29 @@ class AsyncClient:
         query: calls.Query | None = None,
         bare: bool = False,
     ) -> T:
-        """Any other call of the API; answer is the type of its data, such as `list[millrace.models.Webhook]`.
+        """Makes any other call of the API. `answer` is the type of its data, such as `list[millrace.models.Webhook]`.
 
-        bare=True is for the few answers that are their data; they have no `success` beside it.
+        bare=True is for the few answers that are the data itself, without `success` beside it.
         """
         return await self._transport.call(Call(method, path, answer, body, query or {}, bare=bare))
 
     # Workflows
 
     async def workflows(self) -> list[models.WorkflowRow]:
+        """Lists the team's workflows."""
         return [row async for row in self._transport.pages(calls.workflows())]
 
-    async def workflow(self, workflow: str) -> models.Workflow:
-        """One workflow, by its id or name."""
-        return await self._transport.call(calls.workflow(await self._workflow_id(workflow)))
+    async def workflow(self, workflow: str) -> AsyncSavedWorkflow:
+        """Finds one workflow by its id or name."""
+        return await self._saved(calls.workflow(await self._workflow_id(workflow), AsyncSavedWorkflow))
 
     async def validate(self, definition: Workflow | Mapping[str, Any]) -> list[models.Problem]:
-        """What the server finds wrong with a definition; nothing is kept."""
+        """Lists what the server finds wrong with a definition. It keeps nothing."""
         return (await self._transport.call(calls.validate(_definition(definition)))).problems
 
     async def apply(
         self, workflow: Workflow | Mapping[str, Any], name: str | None = None, description: str | None = None
-    ) -> models.Workflow:
+    ) -> AsyncSavedWorkflow:
         """Makes the workflow of this name, or changes it to this definition."""
         if isinstance(workflow, Workflow):
             name, description = name or workflow.name, description or workflow.description
@@ -104,12 +127,18 @@ class AsyncClient:
             body["description"] = description
         ids = await self._ids_of(name)
         if not ids:
-            return await self._transport.call(calls.create_workflow({"name": name, **body}))
+            return await self._saved(calls.create_workflow({"name": name, **body}, AsyncSavedWorkflow))
         if len(ids) > 1:
             raise MillraceError(f"{len(ids)} workflows are called {name!r}: rename or delete all but one")
-        return await self._transport.call(calls.update_workflow(ids[0], body))
+        return await self._saved(calls.update_workflow(ids[0], body, AsyncSavedWorkflow))
+
+    async def _saved(self, call: Call[AsyncSavedWorkflow]) -> AsyncSavedWorkflow:
+        workflow = await self._transport.call(call)
+        workflow._client = self
+        return workflow
 
     async def delete_workflow(self, workflow: str) -> None:
+        """Deletes a workflow, by its id or name."""
         await self._transport.call(calls.delete_workflow(await self._workflow_id(workflow)))
 
     async def _ids_of(self, name: str) -> list[str]:
@@ -119,81 +148,216 @@ class AsyncClient:
         if workflow.startswith("wf_"):
             return workflow
         ids = await self._ids_of(workflow)
-        if len(ids) != 1:
-            found = (
-                f"{len(ids)} workflows are called {workflow!r}: name one by its id"
-                if ids
-                else f"the team has no workflow {workflow!r}"
-            )
-            raise MillraceError(found)
+        if not ids:
+            raise NotFound(f"the team has no workflow {workflow!r}: client.workflows() lists those that it has")
+        if len(ids) > 1:
+            raise MillraceError(f"{len(ids)} workflows are called {workflow!r}: name one by its id")
         return ids[0]
 
     # Runs
 
     async def run(
         self,
-        workflow: str | Workflow | models.WorkflowRow,
+        workflow: AnyWorkflow,
         parameters: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, InputValue | Sequence[InputValue]] | None = None,
+        inputs: Inputs | None = None,
         *,
-        vcpu: int | None = None,
-        ram_gb: int | None = None,
-        profile: str | None = None,
         idempotency_key: str | None = None,
-        **more: Any,
+        **options: Unpack[RunOptions],
     ) -> AsyncRun:
-        """Starts a run of a workflow: its name or id, or one made here, which is applied first.
+        """Starts a run of a workflow: its name or id, or one made here, which is saved first.
 
-        An input is a local file, which is uploaded, the key or row of a file or output that the server has, or an
-        address (`s3://…`, `https://…`); several of them for an input of type `files`. Without a size the run has 2 vCPUs
-        and 8 GB. `more` are the other fields of a start, such as name, note and tags.
+        An input is a local file, folder or table, which is uploaded; a file or output that the server has; an address
+        (`s3://…`, `https://…`); or a list of these.
         """
-        if isinstance(workflow, Workflow):
-            workflow = await self.apply(workflow)
-        id = await self._workflow_id(workflow) if isinstance(workflow, str) else workflow.id
-        body: dict[str, Any] = {**more, "workflowId": id}
+        id = await self._id_of(workflow)
+        return await self.get_run(await self._start(id, parameters, inputs, {}, options, idempotency_key))
+
+    async def map(
+        self,
+        workflow: AnyWorkflow,
+        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        inputs: Inputs | Sequence[Inputs] | None = None,
+        *,
+        progress: bool | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AsyncRuns:
+        """Starts a run for each set of parameters or inputs in a list. What is not a list is the same for all runs.
+
+        A file of several runs is uploaded once. The client waits where the server limits how many runs start a minute.
+        """
+        sets = each_set(parameters, inputs)
+        id = await self._id_of(workflow)
+        started: list[str] = []
+        uploaded: dict[object, str] = {}
+        shown = self._transport.progress if progress is None else progress
+        with view_for(workflow if isinstance(workflow, str) else workflow.name, shown) as view:
+            try:
+                for values, files in sets:
+                    started.append(await self._start(id, values, files, uploaded, options, None))
+                    view.show(State(f"{len(started)} of {len(sets)} runs started", 100 * len(started) / len(sets)))
+            except BaseException as error:
+                if started:
+                    go_on = "was started and goes on" if len(started) == 1 else "were started and go on"
+                    error.add_note(f"{len(started)} of {len(sets)} runs {go_on}: {', '.join(started)}")
+                raise
+        return await self._found(id, started)
+
+    async def sweep(
+        self,
+        workflow: AnyWorkflow,
+        vary: Mapping[str, Sequence[Any]],
+        parameters: Mapping[str, Any] | None = None,
+        inputs: Inputs | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[SweepOptions],
+    ) -> AsyncSweep:
+        """Starts a run for each combination of the values that vary, up to 100: all of them or none.
+
+        The server counts a sweep as one start. The other parameters and the inputs are the same for all runs.
+        """
+        body = start_body(await self._id_of(workflow), options)
+        body["vary"] = {name: list(values) for name, values in vary.items()}
+        await self._fill(body, parameters, inputs, {})
+        started = await self._transport.call(calls.start_sweep(body), idempotency_key)
+        return await self.get_sweep(started.sweep_id)
+
+    async def _start(
+        self,
+        id: str,
+        parameters: Mapping[str, Any] | None,
+        inputs: Inputs | None,
+        uploaded: dict[object, str],
+        options: RunOptions,
+        key: str | None,
+    ) -> str:
+        body = start_body(id, options)
+        await self._fill(body, parameters, inputs, uploaded)
+        return (await self._transport.call(calls.start_run(body), key)).run_id
+
+    async def _fill(
+        self,
+        body: dict[str, Any],
+        parameters: Mapping[str, Any] | None,
+        inputs: Inputs | None,
+        uploaded: dict[object, str],
+    ) -> None:
+        """Adds parameters and inputs to the body of a start. What `uploaded` knows is not sent again."""
         if parameters:
             body["parameters"] = dict(parameters)
         if inputs:
-            body["inputs"] = {name: await self._input(value) for name, value in inputs.items()}
-        if vcpu is not None or ram_gb is not None:
-            body["compute"] = {"vcpu": vcpu or 2, "ramGb": ram_gb or 4 * (vcpu or 2)}
-        if profile is not None:
-            body["resourceProfile"] = profile
-        started = await self._transport.call(calls.start_run(body), idempotency_key)
-        return await self.get_run(started.run_id)
+            body["inputs"] = {
+                name: await self._input(body["workflowId"], name, value, uploaded) for name, value in inputs.items()
+            }
 
-    async def _input(self, value: InputValue | Sequence[InputValue]) -> Any:
+    async def _input(
+        self, workflow: str, name: str, value: InputValue | Sequence[InputValue], uploaded: dict[object, str]
+    ) -> Any:
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return [await self._one_input(each) for each in value]
-        return await self._one_input(value)
+            return [await self._one_input(name, one, uploaded) for one in value]
+        folder = local_path(value) if isinstance(value, str | os.PathLike) else None
+        if folder is None or not folder.is_dir():
+            return await self._one_input(name, value, uploaded)
+        definition = await self._transport.call(calls.workflow(workflow, models.Workflow))
+        kind = input_type(definition.definition.model_dump(mode="json", by_alias=True), name)
+        if kind != "files":
+            raise MillraceError(
+                f"input {name!r} takes a {kind}, and {folder} is a folder on this machine: only an input of the type "
+                "`files` takes its files. Give a folder that a run made, or s3://bucket/folder/"
+            )
+        return [await self._one_input(name, file, uploaded) for file in files_below(folder)]
 
-    async def _one_input(self, value: InputValue) -> Any:
+    async def _one_input(self, name: str, value: InputValue, uploaded: dict[object, str]) -> Any:
+        if is_frame(value):
+            known = id(value)
+            if known not in uploaded:
+                uploaded[known] = (await self.upload(value, name=f"{name}.csv")).key
+            return uploaded[known]
         if isinstance(value, str | os.PathLike):
             path = local_path(value)
-            return value if path is None else (await self.upload(path)).key
+            if path is None:
+                return value
+            if path not in uploaded:
+                uploaded[path] = (await self.upload(path)).key
+            return uploaded[path]
         return dict(value) if isinstance(value, Mapping) else value.key
 
+    async def _id_of(self, workflow: AnyWorkflow) -> str:
+        if isinstance(workflow, Workflow):
+            workflow = await self.apply(workflow)
+        return await self._workflow_id(workflow) if isinstance(workflow, str) else workflow.id
+
+    async def _found(self, workflow: str, ids: Sequence[str]) -> AsyncRuns:
+        """The runs of a workflow that have just been started."""
+        rows: dict[str, models.RunRow] = {}
+        async for row in self._transport.pages(calls.runs({"workflowId": workflow})):
+            if row.id in ids:
+                rows[row.id] = row
+            if len(rows) == len(ids):
+                break
+        return AsyncRuns(self._transport, [AsyncRun(self._transport, rows[id]) for id in ids])
+
     async def get_run(self, id: str) -> AsyncRun:
+        """Finds a run by its id."""
         return AsyncRun(self._transport, await self._transport.call(calls.run(id)))
 
-    async def runs(self, *, workflow: str | None = None, limit: int | None = 50, **filters: str) -> list[models.RunRow]:
-        """The team's runs, newest first; filters are those of the API: status, since, until, tag, startedBy, q."""
-        query: dict[str, str | int | bool | None] = {**filters}
+    async def get_sweep(self, id: str) -> AsyncSweep:
+        """Finds a sweep by its id."""
+        return AsyncSweep(self._transport, await self._transport.call(calls.sweep(id)))
+
+    async def runs(
+        self,
+        *,
+        workflow: str | None = None,
+        status: RunStatus | None = None,
+        tag: str | None = None,
+        q: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 50,
+        **filters: str,
+    ) -> AsyncRuns:
+        """Lists the team's runs, newest first. `q` are words to search for, and limit=None gives all.
+
+        Other filters are those of the API, such as startedBy.
+        """
+        query: dict[str, str | int | bool | None] = {**filters, "status": status, "tag": tag, "q": q}
+        query |= {"since": _instant(since), "until": _instant(until)}
         if workflow is not None:
             query["workflowId"] = await self._workflow_id(workflow)
-        return [row async for row in self._transport.pages(calls.runs(query), limit)]
+        rows = [row async for row in self._transport.pages(calls.runs(query), limit)]
+        return AsyncRuns(self._transport, [AsyncRun(self._transport, row) for row in rows])
 
     # Files
 
     async def files(self) -> list[models.File]:
+        """Lists the team's files, uploads first."""
         return [file async for file in self._transport.pages(calls.files())]
 
     async def upload(
-        self, path: str | os.PathLike[str], content_type: str | None = None, *, large_from: int = LARGE_FROM
+        self,
+        file: str | os.PathLike[str] | DataFrame,
+        content_type: str | None = None,
+        *,
+        name: str | None = None,
+        large_from: int = LARGE_FROM,
     ) -> models.File:
-        """Uploads a file, from 64 MB in parts, and compares its hash with what has arrived."""
-        return await self._transfer.upload(Path(path), content_type, large_from)
+        """Uploads a file, from 64 MB in parts, and compares its hash with what has arrived.
+
+        A table of pandas or polars needs a name that ends in .csv or .parquet, which says how it is written.
+        """
+        if not is_frame(file):
+            path = Path(file)
+            if path.is_dir():
+                raise IsADirectoryError(f"{path} is a folder: upload its files one by one, or give it to an input")
+            return await self._transfer.upload(path, name or path.name, content_type, large_from)
+        if name is None:
+            raise ValueError("a table needs a name such as counts.csv or counts.parquet")
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            path = Path(folder) / safe_name(name)
+            await async_blocking(write_frame, file, path)
+            return await self._transfer.upload(path, name, content_type, large_from)
 
     async def download(
         self, file: models.File | models.Output, to: str | os.PathLike[str] = ".", *, overwrite: bool = False
@@ -202,8 +366,14 @@ class AsyncClient:
         return await self._transfer.download(file, to, overwrite)
 
     async def delete_file(self, file: models.File) -> None:
+        """Deletes a file."""
         await self._transport.call(calls.delete_file(file.key, file.source))
 
 
 def _definition(workflow: Workflow | Mapping[str, Any]) -> Mapping[str, Any]:
     return workflow.definition() if isinstance(workflow, Workflow) else workflow
+
+
+def _instant(when: datetime | str | None) -> str | None:
+    """A time as the API takes it; one without a zone is local."""
+    return when.astimezone().isoformat() if isinstance(when, datetime) else when

@@ -13,59 +13,53 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _calls as calls
 from .. import models
+from .._fields import RunFields
 from .._graph import run_html
-from .._outputs import by_name, read_table
-from .._views import view_for
-from .._waiting import AsyncStream
-from ..errors import MillraceError, RunNotCompleted
+from .._outputs import Outputs, by_name, to_image, to_pandas, to_polars
+from .._views import State, run_state, view_for
+from .._waiting import AsyncDetails, AsyncStream
+from ..errors import AsyncRunNotCompleted, MillraceError, NotFound
 from .transfer import AsyncTransfer
 from .transport import AsyncTransport
 
 if TYPE_CHECKING:
+    import numpy
     import pandas
+    import polars
 
-ENDED = ("completed", "failed", "cancelled", "interrupted")
 
+class AsyncRun(RunFields, AsyncDetails):
+    """A run as it was when it was last looked at: `refresh` looks again."""
 
-class AsyncRun:
-    """A run, as it was when it was last looked at: `refresh` looks again."""
-
-    def __init__(self, transport: AsyncTransport, info: models.Run) -> None:
+    def __init__(self, transport: AsyncTransport, row: models.RunRow) -> None:
+        super().__init__(row)
         self._transport = transport
-        self.info = info
-
-    @property
-    def id(self) -> str:
-        return self.info.id
-
-    @property
-    def status(self) -> str:
-        return self.info.status
-
-    @property
-    def ended(self) -> bool:
-        return self.info.status in ENDED
 
     async def refresh(self) -> AsyncRun:
-        self.info = await self._transport.call(calls.run(self.id))
+        """Looks at the run again."""
+        self._row = await self._transport.call(calls.run(self.id))
         return self
 
     async def wait(
         self, *, timeout: float | None = None, progress: bool | None = None, logs: bool = False, check: bool = True
     ) -> AsyncRun:
-        """Waits until the run has ended, and shows how far it is where somebody looks (progress=False: never).
+        """Waits until the run has ended, and shows how far it is (progress=False: never).
 
-        With logs=True what its tasks write is printed as it comes. A run that does not complete raises
-        RunNotCompleted, unless check=False. After timeout seconds TimeoutError is raised; the run goes on.
+        With logs=True it prints what the tasks write. A run that does not complete raises RunNotCompleted, unless
+        check=False. After timeout seconds it raises TimeoutError, and the run goes on.
         """
-        with view_for(f"{self.info.workflow_name} #{self.info.number}", progress) as view:
+        shown = self._transport.progress if progress is None else progress
+        state = State(self.status, 0)
+        with view_for(f"{self.workflow_name} #{self.number}", shown) as view:
             async for message, text in self._watch(timeout, logs):
                 if text:
                     view.log(text)
-                view.show(message)
+                if message.status is not None:
+                    state = run_state(message, state)
+                    view.show(state)
         await self.refresh()
         if check and self.status != "completed":
-            raise RunNotCompleted(self.info)
+            raise AsyncRunNotCompleted([self])
         return self
 
     async def follow(self, *, timeout: float | None = None) -> AsyncStream[models.RunMessage]:
@@ -93,7 +87,7 @@ class AsyncRun:
                     return
 
     async def _new_text(self, message: models.RunMessage, offset: int, log_end: int) -> tuple[str, int]:
-        """What was written since offset: the message's own text where it goes on there, else what lies between is read."""
+        """What was written since offset: the text of the message if it begins there, else what the server has."""
         if message.type == "progress" and message.logs is not None and message.log_offset == offset:
             return message.logs, log_end
         return await self._read_logs({"offset": offset})
@@ -123,6 +117,7 @@ class AsyncRun:
             after = page.events[-1].seq
 
     async def cancel(self) -> AsyncRun:
+        """Cancels the run."""
         await self._transport.call(calls.cancel_run(self.id))
         return await self.refresh()
 
@@ -133,23 +128,26 @@ class AsyncRun:
         return AsyncRun(self._transport, await self._transport.call(calls.run(started.run_id)))
 
     @property
-    async def outputs(self) -> dict[str, AsyncOutput]:
+    async def outputs(self) -> Outputs[AsyncOutput]:
         """The run's verified outputs by their names in the definition."""
+        if self._details is None:
+            await self.refresh()
         rows = [row async for row in self._transport.pages(calls.outputs(self.id, every_node=False))]
         definition = self.info.definition.model_dump(mode="json", by_alias=True)
-        return {
-            name: AsyncOutput(name, [AsyncOutputFile(self, row) for row in found])
-            for name, found in by_name(definition, rows).items()
+        found = {
+            name: AsyncOutput(name, [AsyncOutputFile(self, row) for row in files])
+            for name, files in by_name(definition, rows).items()
         }
+        return Outputs(f"run {self.number} of {self.workflow_name}, which is {self.status},", found)
 
     def __repr__(self) -> str:
-        return f"<Run {self.id} of {self.info.workflow_name!r}: {self.status}>"
+        return f"<Run {self.id} of {self.workflow_name!r}: {self.status}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": run_html(self.info)}
+        return {"text/plain": repr(self), "text/html": run_html(self._row)}
 
     def _repr_html_(self) -> str:
-        return run_html(self.info)
+        return run_html(self._row)
 
 
 class AsyncOutputFile:
@@ -161,10 +159,12 @@ class AsyncOutputFile:
 
     @property
     def name(self) -> str:
+        """The file's name."""
         return self.info.name
 
     @property
     def key(self) -> str:
+        """The file's key on the server, which an input of another run takes."""
         return self.info.key
 
     async def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
@@ -179,24 +179,35 @@ class AsyncOutputFile:
             if row.key == self.info.key:
                 self.info = row
                 return
-        raise MillraceError(f"{self.name} is no output of run {self._run.id} any more")
+        raise NotFound(f"{self.name} is no output of run {self._run.id} any more")
 
     async def read_bytes(self) -> bytes:
+        """Fetches the file and returns its bytes."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
             path = await self.download(Path(folder) / "file")
             return path.read_bytes()
 
     async def read_text(self, encoding: str = "utf-8") -> str:
+        """Fetches the file and returns its text."""
         return (await self.read_bytes()).decode(encoding)
 
     async def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """The table in the file, by its ending: CSV, TSV, JSON, Parquet, Feather or Excel, compressed or not.
+        """Reads a table with pandas, by the ending of the name: CSV, TSV, JSON, Parquet, Feather or Excel.
 
         The options are those of the function of pandas that reads it.
         """
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            path = await self.download(folder)
-            return read_table(path, options)
+            return to_pandas(await self.download(folder), options)
+
+    async def to_polars(self, **options: Any) -> polars.DataFrame:
+        """Reads a table with polars, by the ending of the name as `to_pandas` does."""
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            return to_polars(await self.download(folder), options)
+
+    async def image(self) -> numpy.ndarray[Any, Any]:
+        """Reads a picture such as a PNG with matplotlib, as an array for `plt.imshow`."""
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            return to_image(await self.download(folder))
 
     def __repr__(self) -> str:
         return f"<OutputFile {self.name!r}, {self.info.size} bytes>"
@@ -211,6 +222,7 @@ class AsyncOutput:
 
     @property
     def file(self) -> AsyncOutputFile:
+        """The file, if there is one only."""
         if len(self.files) != 1:
             raise MillraceError(f"output {self.name!r} has {len(self.files)} files: choose one, as in output.files[0]")
         return self.files[0]
@@ -226,13 +238,24 @@ class AsyncOutput:
         return paths
 
     async def read_bytes(self) -> bytes:
+        """Returns the bytes of the file."""
         return await self.file.read_bytes()
 
     async def read_text(self, encoding: str = "utf-8") -> str:
+        """Returns the text of the file."""
         return await self.file.read_text(encoding)
 
     async def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """Reads the table in the file with pandas."""
         return await self.file.to_pandas(**options)
+
+    async def to_polars(self, **options: Any) -> polars.DataFrame:
+        """Reads the table in the file with polars."""
+        return await self.file.to_polars(**options)
+
+    async def image(self) -> numpy.ndarray[Any, Any]:
+        """Reads the picture in the file with matplotlib, as an array for `plt.imshow`."""
+        return await self.file.image()
 
     def __len__(self) -> int:
         return len(self.files)

@@ -28,17 +28,15 @@ class AsyncTransfer:
         self.transport = transport
         self.http = transport.http
 
-    async def upload(self, path: Path, content_type: str | None, large_from: int) -> models.File:
-        kind = content_type or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    async def upload(self, path: Path, name: str, content_type: str | None, large_from: int) -> models.File:
+        kind = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
         size = path.stat().st_size
         if size >= large_from:
-            return await self._upload_parts(path, kind, size)
+            return await self._upload_parts(path, name, kind, size)
         attempt = 0
         while True:
             attempt += 1
-            to = await self.transport.call(
-                calls.presign(models.Presign(filename=path.name, content_type=kind, size=size))
-            )
+            to = await self.transport.call(calls.presign(models.Presign(filename=name, content_type=kind, size=size)))
             try:
                 await self._put(to.url, path, 0, size, {"Content-Type": kind})
                 break
@@ -55,9 +53,9 @@ class AsyncTransfer:
             return file
         raise TransferFailed(f"{path} did not arrive: upload it again")
 
-    async def _upload_parts(self, path: Path, kind: str, size: int) -> models.File:
+    async def _upload_parts(self, path: Path, name: str, kind: str, size: int) -> models.File:
         upload = await self.transport.call(
-            calls.begin_upload(models.NewUpload(filename=path.name, content_type=kind, size=size))
+            calls.begin_upload(models.NewUpload(filename=name, content_type=kind, size=size))
         )
 
         async def send(number: int) -> None:

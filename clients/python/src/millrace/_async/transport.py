@@ -18,8 +18,9 @@ from .. import _retry as retry
 from .._calls import Call
 from .._credentials import Account
 from .._sse import Frame, Frames
+from .._views import say
 from .._waiting import AsyncStream, async_blocking, async_sleep
-from ..errors import APIError, ConnectionLost, MillraceError, error_type
+from ..errors import APIError, ConnectionLost, MillraceError, NotFound, duration, error_type
 from ..models import Detail
 
 T = TypeVar("T")
@@ -30,8 +31,9 @@ STREAM_ATTEMPTS = 40
 
 
 class AsyncTransport:
-    def __init__(self, account: Account, timeout: float, http: httpx.AsyncClient | None) -> None:
+    def __init__(self, account: Account, timeout: float, http: httpx.AsyncClient | None, progress: bool) -> None:
         self.account = account
+        self.progress = progress  # whether people see what the client waits for
         self.http = http or httpx.AsyncClient(timeout=httpx.Timeout(timeout, connect=15))
         self._team_id: str | None = account.team if account.team.startswith("team_") else None
 
@@ -80,6 +82,8 @@ class AsyncTransport:
             pause = retry.after_answer(response, failure.code, attempt, again)
             if pause is None:
                 raise failure
+            if response.status_code == 429:
+                say(f"The client waits for {duration(pause)} and then goes on: {failure.message}", self.progress)
             await async_sleep(pause)
 
     def _parse(self, call: Call[T], response: httpx.Response) -> tuple[T, Any]:
@@ -120,7 +124,7 @@ class AsyncTransport:
         if len(found) != 1:
             self._team_id = None
             count = f"{len(found)} of your teams are" if found else "none of your teams is"
-            raise MillraceError(f"{count} called {name!r}: name one by its id")
+            raise (MillraceError if found else NotFound)(f"{count} called {name!r}: name one by its id")
         return found[0]
 
     async def frames(self, path: str, end: float | None = None) -> AsyncStream[Frame]:

@@ -29,17 +29,15 @@ class Transfer:
         self.transport = transport
         self.http = transport.http
 
-    def upload(self, path: Path, content_type: str | None, large_from: int) -> models.File:
-        kind = content_type or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    def upload(self, path: Path, name: str, content_type: str | None, large_from: int) -> models.File:
+        kind = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
         size = path.stat().st_size
         if size >= large_from:
-            return self._upload_parts(path, kind, size)
+            return self._upload_parts(path, name, kind, size)
         attempt = 0
         while True:
             attempt += 1
-            to = self.transport.call(
-                calls.presign(models.Presign(filename=path.name, content_type=kind, size=size))
-            )
+            to = self.transport.call(calls.presign(models.Presign(filename=name, content_type=kind, size=size)))
             try:
                 self._put(to.url, path, 0, size, {"Content-Type": kind})
                 break
@@ -56,9 +54,9 @@ class Transfer:
             return file
         raise TransferFailed(f"{path} did not arrive: upload it again")
 
-    def _upload_parts(self, path: Path, kind: str, size: int) -> models.File:
+    def _upload_parts(self, path: Path, name: str, kind: str, size: int) -> models.File:
         upload = self.transport.call(
-            calls.begin_upload(models.NewUpload(filename=path.name, content_type=kind, size=size))
+            calls.begin_upload(models.NewUpload(filename=name, content_type=kind, size=size))
         )
 
         def send(number: int) -> None:

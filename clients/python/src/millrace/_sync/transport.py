@@ -19,8 +19,9 @@ from .. import _retry as retry
 from .._calls import Call
 from .._credentials import Account
 from .._sse import Frame, Frames
+from .._views import say
 from .._waiting import Stream, blocking, sleep
-from ..errors import APIError, ConnectionLost, MillraceError, error_type
+from ..errors import APIError, ConnectionLost, MillraceError, NotFound, duration, error_type
 from ..models import Detail
 
 T = TypeVar("T")
@@ -31,8 +32,9 @@ STREAM_ATTEMPTS = 40
 
 
 class Transport:
-    def __init__(self, account: Account, timeout: float, http: httpx.Client | None) -> None:
+    def __init__(self, account: Account, timeout: float, http: httpx.Client | None, progress: bool) -> None:
         self.account = account
+        self.progress = progress  # whether people see what the client waits for
         self.http = http or httpx.Client(timeout=httpx.Timeout(timeout, connect=15))
         self._team_id: str | None = account.team if account.team.startswith("team_") else None
 
@@ -81,6 +83,8 @@ class Transport:
             pause = retry.after_answer(response, failure.code, attempt, again)
             if pause is None:
                 raise failure
+            if response.status_code == 429:
+                say(f"The client waits for {duration(pause)} and then goes on: {failure.message}", self.progress)
             sleep(pause)
 
     def _parse(self, call: Call[T], response: httpx.Response) -> tuple[T, Any]:
@@ -121,7 +125,7 @@ class Transport:
         if len(found) != 1:
             self._team_id = None
             count = f"{len(found)} of your teams are" if found else "none of your teams is"
-            raise MillraceError(f"{count} called {name!r}: name one by its id")
+            raise (MillraceError if found else NotFound)(f"{count} called {name!r}: name one by its id")
         return found[0]
 
     def frames(self, path: str, end: float | None = None) -> Stream[Frame]:

@@ -1,0 +1,183 @@
+"""Several runs at once, and the tables, folders and pictures that go in and come out, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+from pathlib import Path
+
+import pandas
+import polars
+import pytest
+from real_server import Server
+
+from millrace import AsyncClient, AsyncRunNotCompleted, Client, MillraceError, NotFound, RunNotCompleted, Workflow
+
+# One red point.
+POINT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+
+
+def scored() -> Workflow:
+    """Fails where n is 3."""
+    wf = Workflow("scored")
+    wf.param("n", 1)
+    wf.param("mode", "plain")
+    command = 'echo "n is $PARAM_n"; echo $((10 * PARAM_n)) > score.txt; test $PARAM_n != 3'
+    wf.output("score", wf.task("score", command, outputs={"score": "score.txt"})["score"])
+    return wf
+
+
+def copied(*names: str) -> Workflow:
+    """Gives back the files that it is given, by their names, and counts those of a folder."""
+    wf = Workflow("copied")
+    for name in names:
+        given = wf.file(name.partition(".")[0])
+        made = wf.task(given.name, f'cp "$INPUT_in" {name}', inputs={"in": given}, outputs={"out": name})
+        wf.output(given.name, made["out"])
+    return wf
+
+
+def test_a_sweep_is_one_call(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = scored().sweep({"n": [1, 2], "mode": ["x", "y"]}, client=client, tags=["s"]).wait(timeout=120)
+    assert capsys.readouterr().err.splitlines()[-1] == "scored: 100 %  4 of 4 runs ended: 4 completed"
+    assert [run.name for run in sweep] == ["mode=x, n=1", "mode=x, n=2", "mode=y, n=1", "mode=y, n=2"]
+    assert {run.sweep_id for run in sweep} == {sweep.id} and sweep[0].tags == ["s"]
+    table = sweep.to_pandas(["score"])
+    assert table[["mode", "n", "status", "score"]].to_dict("list") == {
+        "mode": ["x", "x", "y", "y"],
+        "n": [1, 2, 1, 2],
+        "status": ["completed"] * 4,
+        "score": [10, 20, 10, 20],
+    }
+    assert [run.id for run in client.get_sweep(sweep.id)] == [run.id for run in sweep]
+    assert list(client.get_sweep(sweep.id).to_pandas().run) == [run.id for run in sweep]
+    with pytest.raises(NotFound, match=r"no output 'socre'; its outputs are score, score\.score"):
+        sweep.to_pandas(["socre"])
+
+
+def test_a_run_for_each_set_of_parameters(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    client.apply(scored())
+    capsys.readouterr()
+    runs = client.workflow("scored").map([{"n": n} for n in (1, 3, 2)], progress=False, note="three")
+    with pytest.raises(RunNotCompleted, match="1 of 3 runs did not complete") as caught:
+        runs.wait(timeout=120, progress=False)
+    assert capsys.readouterr().err == ""
+    assert [run.status for run in runs] == ["completed", "failed", "completed"]
+    failed = caught.value.run
+    assert caught.value.runs == [failed] == [runs[1]] and failed.note == "three"
+    assert failed.logs() == "n is 3\n" and failed.error_code == "node_failed"
+    with pytest.raises(NotFound, match="which is failed, has no output 'score': it has none") as missing:
+        failed.outputs["score"]
+    assert isinstance(missing.value, KeyError)
+    assert runs[2].outputs["score"].read_text() == "20\n" and runs[2].info.parameters.model_dump()["n"] == 2
+
+    listed = client.runs(workflow="scored", status="completed")
+    assert [run.id for run in listed] == [runs[2].id, runs[0].id] and listed.wait(timeout=120) is listed
+    assert listed[0].logs() == "n is 2\n" and listed[0].wait(timeout=120).status == "completed"
+    assert listed[0].info.nodes[0].id == "score" and "score" in listed[1].outputs
+    assert "<td>failed</td>" in client.runs()._repr_html_()
+
+
+def test_runs_are_cancelled_together(client: Client) -> None:
+    wf = Workflow("slow")
+    wf.param("n", 1)
+    wf.task("sleep", "sleep 600")
+    runs = wf.map([{"n": 1}, {"n": 2}], client=client)
+    with pytest.raises(TimeoutError):
+        runs.wait(timeout=0.5)
+    runs.cancel().wait(timeout=120, check=False)
+    assert {run.status for run in runs} == {"cancelled"}
+
+
+def test_a_start_that_is_refused_names_the_runs_before_it(client: Client) -> None:
+    with pytest.raises(MillraceError, match="unknown") as caught:
+        client.map(scored(), [{"n": 1}, {"unknown": 2}])
+    [note] = caught.value.__notes__
+    assert note == f"1 of 2 runs was started and goes on: {client.runs()[0].id}"
+
+
+def test_a_folder_is_its_files_and_each_is_uploaded_once(client: Client) -> None:
+    wf = Workflow("count")
+    wf.param("n", 1)
+    count = wf.task(
+        "count", "wc -l < $INPUT_texts_LIST > n.txt", inputs={"texts": wf.files("texts")}, outputs={"n": "n.txt"}
+    )
+    wf.output("n", count["n"])
+    for name in ("b.txt", "a.txt", "below/c.txt", ".hidden/d.txt", ".e.txt"):
+        Path("texts", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("texts", name).write_text(name)
+    runs = client.map(wf, [{"n": 1}, {"n": 2}], inputs={"texts": Path("texts")}).wait(timeout=120)
+    assert [run.outputs["n"].read_text().strip() for run in runs] == ["3", "3"]
+    assert [file.name for file in client.files() if file.source == "upload"] == ["c.txt", "b.txt", "a.txt"]
+    with pytest.raises(MillraceError, match=r"'reads' takes a file, and texts is a folder"):
+        client.run(copied("reads.txt"), inputs={"reads": Path("texts")})
+    with pytest.raises(NotFound, match="no input 'text'; its inputs are texts"):
+        client.run(wf, inputs={"text": "texts"})
+    Path("empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty has no files"):
+        client.run(wf, inputs={"texts": Path("empty")})
+
+
+def test_tables_and_pictures_go_in_and_come_out(client: Client) -> None:
+    samples = pandas.DataFrame({"sample": ["a", "b"], "count": [1, 2]})
+    counts = polars.DataFrame({"gene": ["x"], "count": [0.5]})
+    Path("point.png").write_bytes(POINT)
+    Path("packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n"))
+    parquet = client.upload(counts, name="counts.parquet")
+    wf = copied("samples.csv", "counts.csv", "columns.parquet", "picture.png", "packed.csv.gz")
+    outputs = (
+        client.run(
+            wf,
+            inputs={
+                "samples": samples,
+                "counts": counts,
+                "columns": parquet,
+                "picture": "point.png",
+                "packed": "packed.csv.gz",
+            },
+        )
+        .wait(timeout=120)
+        .outputs
+    )
+    assert outputs["samples"].to_pandas().equals(samples)
+    assert outputs["samples"].to_polars(columns=["count"])["count"].to_list() == [1, 2]
+    assert outputs["counts"].to_polars().equals(counts)
+    assert outputs["columns"].to_polars().equals(counts)
+    assert outputs["packed"].to_polars()["n"].to_list() == [1]
+    assert outputs["picture"].image().shape[:2] == (1, 1)
+    with pytest.raises(MillraceError, match=r"samples\.csv is no picture"):
+        outputs["samples"].image()
+    with pytest.raises(MillraceError, match=r"picture\.png is no table"):
+        outputs["picture"].to_polars()
+    with pytest.raises(ValueError, match="a table needs a name"):
+        client.upload(samples)
+    assert [file.name for file in client.files() if file.source == "upload"][-1] == "counts.parquet"
+
+
+def test_what_is_not_there_is_not_found(one_client: Client, one_server: Server) -> None:
+    with pytest.raises(NotFound, match="the team has no workflow 'unknown'"):
+        one_client.run("unknown")
+    for look in (one_client.get_run, one_client.get_sweep):
+        with pytest.raises(NotFound):
+            look("unknown")
+    with pytest.raises(NotFound, match="none of your teams"):
+        Client(one_server.url, one_server.sign_up()["token"], team="unknown").me()
+
+
+def test_the_async_client_starts_several(one_server: Server) -> None:
+    async def main() -> None:
+        async with AsyncClient(one_server.url, one_server.sign_up()["token"], progress=False) as client:
+            sweep = await client.sweep(scored(), {"n": [1, 2]})
+            assert list((await (await sweep.wait(timeout=120)).to_pandas(["score"])).score) == [10, 20]
+            runs = await (await client.workflow("scored")).map([{"n": 3}, {"n": 1}])
+            with pytest.raises(MillraceError, match=r"await run\.refresh"):
+                runs[0].info  # noqa: B018
+            with pytest.raises(AsyncRunNotCompleted) as caught:
+                await runs.wait(timeout=120)
+            assert await caught.value.run.logs() == "n is 3\n" and caught.value.run.info.parameters is not None
+            assert await (await runs[1].outputs)["score"].read_text() == "10\n"
+
+    asyncio.run(main())
