@@ -25,6 +25,7 @@ WORDS = {
     "AsyncTransport": "Transport",
     "AsyncTransfer": "Transfer",
     "AsyncDetails": "Details",
+    "AsyncUploads": "Uploads",
     "AsyncRun": "Run",
     "AsyncRunNotCompleted": "RunNotCompleted",
     "AsyncRuns": "Runs",

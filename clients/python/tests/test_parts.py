@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -101,6 +104,47 @@ def test_the_token_goes_to_the_server_alone(tmp_path: Any) -> None:
     assert "Authorization" not in seen[0].headers
 
 
+def test_a_folder_is_sent_as_one_piece(tmp_path: Path) -> None:
+    folder = tmp_path / "run7"
+    for name, text in {"b/x.txt": "four", "b-1.txt": "one", ".hidden": "", "b/deep/y.txt": "sixsix"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "empty").mkdir()
+    (folder / "link").symlink_to("b/x.txt")
+    bodies: dict[str, Any] = {}
+    parts: dict[str, bytes] = {}
+    row = {"key": "k", "name": "run7", "source": "upload", "size": 9, "contentType": "inode/directory", "sha256": "s"}
+    row |= {
+        "runId": None,
+        "createdAt": "2026-01-01T00:00:00Z",
+        "url": "https://b/k",
+        "expiresAt": "2026-01-01T00:00:00Z",
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        last = request.url.path.rpartition("/")[2]
+        if request.method == "PUT":
+            parts[last] = request.read()
+            return httpx.Response(200)
+        body = bodies[last] = json.loads(request.read())
+        data: Any = row
+        if last == "uploads":
+            data = {"uploadId": "u", "key": "k", "partSize": 5, "partCount": 3, "expiresAt": "2026-01-01T00:00:00Z"}
+        elif last == "parts":
+            [number] = body["numbers"]
+            data = [{"number": number, "url": f"https://b/{number}", "size": 5, "expiresAt": "2026-01-01T00:00:00Z"}]
+        return httpx.Response(200, json={"success": True, "data": data})
+
+    client = Client("http://localhost:1", "token", http=httpx.Client(transport=httpx.MockTransport(answer)))
+    assert client.upload(folder).key == "k"
+    entries = [{"path": ".hidden", "size": 0}, {"path": "b-1.txt", "size": 3}, {"path": "b/deep/y.txt", "size": 6}]
+    entries += [{"path": "b/x.txt", "size": 4}, {"path": "empty", "folder": True}, {"path": "link", "link": "b/x.txt"}]
+    whole = {"filename": "run7", "contentType": "inode/directory", "size": 13, "entries": entries}
+    assert bodies["uploads"] == whole
+    assert parts == {"1": b"onesi", "2": b"xsixf", "3": b"our"}
+    assert bodies["complete"] == {"sha256": hashlib.sha256(b"onesixsixfour").hexdigest(), "entries": entries}
+
+
 def test_frames_are_put_together() -> None:
     frames = Frames()
     text = ": heartbeat\nid: 4:10\r\nretry: 1500\ndata: {\x85\u2028\ndata: }\n\ndata: cut off\ndata"
@@ -140,6 +184,7 @@ def test_what_a_function_cannot_take_along_is_said() -> None:
     with pytest.raises(RuntimeError, match="with Workflow"):
         plain(1)
     with Workflow("w") as wf:
+        assert wf.folder("run").expression == "inputs.run"
         first = plain({"a": [1, None]})
         plain(first["o"], 2, task_id="second")
         with pytest.raises(TypeError, match="value"):
@@ -149,6 +194,7 @@ def test_what_a_function_cannot_take_along_is_said() -> None:
         with pytest.raises(KeyError, match="only o"):
             first["x"]
     made = wf.definition()
+    assert made["inputs"] == {"run": {"type": "directory", "required": True}}
     assert made["nodes"][0]["resources"] == {"vcpu": 2} and made["nodes"][0]["interpreter"] == "python3"
     assert made["edges"] == [
         {"id": "e1", "source": "plain", "sourceHandle": "o", "target": "second", "targetHandle": "value"}

@@ -109,16 +109,34 @@ def test_a_folder_is_its_files_and_each_is_uploaded_once(client: Client) -> None
     for name in ("b.txt", "a.txt", "below/c.txt", ".hidden/d.txt", ".e.txt"):
         Path("texts", name).parent.mkdir(parents=True, exist_ok=True)
         Path("texts", name).write_text(name)
-    runs = client.map(wf, [{"n": 1}, {"n": 2}], inputs={"texts": Path("texts")}).wait(timeout=120)
-    assert [run.outputs["n"].read_text().strip() for run in runs] == ["3", "3"]
+    runs = client.map(wf, [{"n": 1}, {"n": 2}], inputs={"texts": [Path("texts"), "texts/a.txt"]}).wait(timeout=120)
+    assert [run.outputs["n"].read_text().strip() for run in runs] == ["4", "4"]
     assert [file.name for file in client.files() if file.source == "upload"] == ["c.txt", "b.txt", "a.txt"]
-    with pytest.raises(MillraceError, match=r"'reads' takes a file, and texts is a folder"):
+    with pytest.raises(MillraceError, match=r"'reads' takes one file, and texts is a folder"):
         client.run(copied("reads.txt"), inputs={"reads": Path("texts")})
     with pytest.raises(NotFound, match="no input 'text'; its inputs are texts"):
         client.run(wf, inputs={"text": "texts"})
     Path("empty").mkdir()
     with pytest.raises(FileNotFoundError, match="empty has no files"):
         client.run(wf, inputs={"texts": Path("empty")})
+
+
+def test_outputs_are_inputs_of_the_next_run(client: Client) -> None:
+    split = Workflow("split")
+    parts = split.task(
+        "split", "echo a > 1.txt; echo b > 2.txt; cp 1.txt one", outputs={"parts": "*.txt", "one": "one"}
+    )
+    for name in ("parts", "one"):
+        split.output(name, parts[name])
+    outputs = client.run(split).wait(timeout=120).outputs
+    joined = Workflow("joined")
+    texts, one = joined.files("texts"), joined.file("one")
+    both = joined.task(
+        "both", "cat $INPUT_texts $INPUT_one > all", inputs={"texts": texts, "one": one}, outputs={"all": "all"}
+    )
+    joined.output("all", both["all"])
+    run = client.run(joined, inputs={"texts": outputs["parts"], "one": outputs["one"]}).wait(timeout=120)
+    assert run.outputs["all"].read_text() == "a\nb\na\n"
 
 
 def test_tables_and_pictures_go_in_and_come_out(client: Client) -> None:

@@ -143,7 +143,7 @@ def presign(body: models.Presign) -> Call[models.PresignedUpload]:
     return Call("POST", "/api/files/presign", models.PresignedUpload, body)
 
 
-def begin_upload(body: models.NewUpload) -> Call[models.LargeUpload]:
+def begin_upload(body: Mapping[str, Any]) -> Call[models.LargeUpload]:
     return Call("POST", "/api/files/uploads", models.LargeUpload, body)
 
 
@@ -151,5 +151,5 @@ def sign_parts(id: str, numbers: list[int]) -> Call[list[models.SignedPart]]:
     return Call("POST", path("/api/files/uploads/{}/parts", id), list[models.SignedPart], {"numbers": numbers})
 
 
-def complete_upload(id: str, sha256: str) -> Call[models.File]:
-    return Call("POST", path("/api/files/uploads/{}/complete", id), models.File, models.FinishUpload(sha256=sha256))
+def complete_upload(id: str, body: Mapping[str, Any]) -> Call[models.File]:
+    return Call("POST", path("/api/files/uploads/{}/complete", id), models.File, body)

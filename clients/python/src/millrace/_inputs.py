@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from typing_extensions import TypeIs
 
@@ -28,6 +28,7 @@ class Stored(Protocol):
 
 DataFrame: TypeAlias = "pandas.DataFrame | polars.DataFrame"
 InputValue: TypeAlias = "str | os.PathLike[str] | Stored | Mapping[str, Any] | DataFrame"
+Given: TypeAlias = "tuple[Mapping[str, Any] | None, Inputs | None]"  # the parameters and inputs of a run
 Inputs: TypeAlias = "Mapping[str, InputValue | Sequence[InputValue]]"
 
 
@@ -43,7 +44,20 @@ def local_path(value: str | os.PathLike[str]) -> Path | None:
     raise FileNotFoundError(f"{value} is no file or folder here, no address, and no key of the server")
 
 
-def files_below(folder: Path) -> list[Path]:
+def is_folder(value: object) -> bool:
+    """Whether this is the path of a folder on this machine."""
+    return isinstance(value, str | os.PathLike) and (path := local_path(value)) is not None and path.is_dir()
+
+
+def with_files(values: Sequence[InputValue]) -> list[InputValue]:
+    """The values with the files of each folder in its place."""
+    whole: list[InputValue] = []
+    for value in values:
+        whole += _files_below(Path(cast(str, value))) if is_folder(value) else [value]
+    return whole
+
+
+def _files_below(folder: Path) -> list[Path]:
     """All files of a folder in the order of their paths, without hidden ones."""
     found = sorted(
         path
@@ -97,7 +111,7 @@ def input_type(definition: Mapping[str, Any], name: str) -> str:
 
 def each_set(
     parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, inputs: Inputs | Sequence[Inputs] | None
-) -> list[tuple[Mapping[str, Any] | None, Inputs | None]]:
+) -> list[Given]:
     """The parameters and inputs of each run. What is not a list is repeated."""
     lists = [given for given in (parameters, inputs) if isinstance(given, Sequence)]
     if not lists:

@@ -1,4 +1,4 @@
-"""Files on this machine: their hashes, their names, and how one arrives whole or not at all."""
+"""Files and folders on this machine: their bytes and hashes, their names, and how one arrives whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import base64
 import hashlib
 import os
 import secrets
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from .errors import TransferFailed
 
@@ -20,15 +21,72 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def md5_of(path: Path, offset: int, size: int) -> str:
-    """The MD5 of a part, as Content-MD5 has it. It finds damage; it is no seal."""
-    digest = hashlib.md5(usedforsecurity=False)
+class Content:
+    """What is sent: the bytes of a file, or of the files of a folder one after the other."""
+
+    def __init__(self, path: Path, files: Sequence[Path] | None = None) -> None:
+        self.path = path
+        self._files = [(file, file.stat().st_size) for file in ([path] if files is None else files)]
+        self.size = sum(size for _, size in self._files)
+
+    def pieces(self, offset: int, size: int) -> Iterator[bytes]:
+        """The bytes from offset on, in pieces; fewer than size if a file became shorter."""
+        for path, length in self._files:
+            here = min(size, length - offset)
+            if here > 0:
+                yield from _read(path, offset, here)
+                size -= here
+            offset = max(0, offset - length)
+
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for piece in self.pieces(0, self.size):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def md5(self, offset: int, size: int) -> str:
+        """The MD5 of a part, as Content-MD5 has it. It finds damage; it is no seal."""
+        digest = hashlib.md5(usedforsecurity=False)
+        for piece in self.pieces(offset, size):
+            digest.update(piece)
+        return base64.b64encode(digest.digest()).decode()
+
+
+def _read(path: Path, offset: int, size: int) -> Iterator[bytes]:
     with open(path, "rb") as file:
         file.seek(offset)
         while size > 0 and (piece := file.read(min(PIECE, size))):
-            digest.update(piece)
             size -= len(piece)
-    return base64.b64encode(digest.digest()).decode()
+            yield piece
+
+
+def entries_of(folder: Path) -> tuple[list[dict[str, Any]], list[Path]]:
+    """All that is in a folder in the order of the paths, as the server takes it, and the files among it."""
+    found = sorted(
+        ((path.relative_to(folder).as_posix(), path) for path in _walk(folder)), key=lambda one: one[0].encode()
+    )
+    entries: list[dict[str, Any]] = []
+    files: list[Path] = []
+    for name, path in found:
+        if path.is_symlink():
+            entries.append({"path": name, "link": os.readlink(path)})
+        elif path.is_dir():
+            entries.append({"path": name, "folder": True})
+        elif path.is_file():
+            entries.append({"path": name, "size": path.stat().st_size})
+            files.append(path)
+        else:
+            raise ValueError(f"{path} is no file, folder or link: a folder with it cannot be uploaded")
+    return entries, files
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files, links and empty folders. Links are not followed."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink() and any(path.iterdir()):
+            yield from _walk(path)
+        else:
+            yield path
 
 
 def safe_name(name: str) -> str:

@@ -116,17 +116,21 @@ class Workflow:
 
     def file(self, name: str, *, required: bool = True, description: str | None = None) -> Input:
         """Declares an input of one file."""
-        return self._input(name, False, required, description)
+        return self._input(name, "file", required, description)
 
     def files(self, name: str, *, required: bool = True, description: str | None = None) -> Input:
         """Declares an input of any number of files."""
-        return self._input(name, True, required, description)
+        return self._input(name, "files", required, description)
 
-    def _input(self, name: str, many: bool, required: bool, description: str | None) -> Input:
+    def folder(self, name: str, *, required: bool = True, description: str | None = None) -> Input:
+        """Declares an input of one folder, which a task finds with everything in it."""
+        return self._input(name, "directory", required, description)
+
+    def _input(self, name: str, kind: str, required: bool, description: str | None) -> Input:
         _once(self._inputs, name, "input")
-        spec: dict[str, Any] = {"type": "files" if many else "file", "required": required}
+        spec: dict[str, Any] = {"type": kind, "required": required}
         self._inputs[name] = spec | ({"description": description} if description else {})
-        return Input(name, many)
+        return Input(name, kind == "files")
 
     def param(self, name: str, default: Any = _NONE, *, type: str | None = None, **schema: Any) -> Param:
         """A parameter, with what JSON Schema says of it: minimum, maximum, enum, title, description.

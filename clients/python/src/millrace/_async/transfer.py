@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from .. import _calls as calls
 from .. import _retry as retry
 from .. import models
-from .._local import Fetching, md5_of, safe_name, sha256_of
+from .._inputs import DataFrame, write_frame
+from .._local import Content, Fetching, entries_of, safe_name, sha256_of
 from .._waiting import async_blocking, async_each, async_sleep
 from ..errors import APIError, TransferFailed
 from .transport import AsyncTransport, refusal
@@ -30,19 +33,34 @@ class AsyncTransfer:
 
     async def upload(self, path: Path, name: str, content_type: str | None, large_from: int) -> models.File:
         kind = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        size = path.stat().st_size
-        if size >= large_from:
-            return await self._upload_parts(path, name, kind, size)
+        content = Content(path)
+        if content.size >= large_from:
+            return await self._upload_parts(content, {"filename": name, "contentType": kind}, {})
         attempt = 0
         while True:
             attempt += 1
-            to = await self.transport.call(calls.presign(models.Presign(filename=name, content_type=kind, size=size)))
+            to = await self.transport.call(
+                calls.presign(models.Presign(filename=name, content_type=kind, size=content.size))
+            )
             try:
-                await self._put(to.url, path, 0, size, {"Content-Type": kind})
+                await self._put(to.url, content, 0, content.size, {"Content-Type": kind})
                 break
             except (httpx.HTTPError, APIError) as error:
                 await self._pause(error, path, attempt)
-        return await self._check(path, to.key, await async_blocking(sha256_of, path))
+        return await self._check(path, to.key, await async_blocking(content.sha256))
+
+    async def upload_folder(self, folder: Path) -> models.File:
+        """Uploads a folder as one piece, with all that is in it."""
+        entries, files = await async_blocking(entries_of, folder)
+        what = {"filename": folder.resolve().name, "contentType": "inode/directory"}
+        return await self._upload_parts(Content(folder, files), what, {"entries": entries})
+
+    async def upload_frame(self, frame: DataFrame, name: str, large_from: int) -> models.File:
+        """Uploads a table as its name says: as CSV or Parquet."""
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            path = Path(folder) / safe_name(name)
+            await async_blocking(write_frame, frame, path)
+            return await self.upload(path, name, None, large_from)
 
     async def _check(self, path: Path, key: str, sha256: str) -> models.File:
         async for file in self.transport.pages(calls.files()):
@@ -53,57 +71,54 @@ class AsyncTransfer:
             return file
         raise TransferFailed(f"{path} did not arrive: upload it again")
 
-    async def _upload_parts(self, path: Path, name: str, kind: str, size: int) -> models.File:
-        upload = await self.transport.call(
-            calls.begin_upload(models.NewUpload(filename=name, content_type=kind, size=size))
-        )
+    async def _upload_parts(self, content: Content, what: dict[str, Any], more: dict[str, Any]) -> models.File:
+        size = content.size
+        upload = await self.transport.call(calls.begin_upload({**what, "size": size, **more}))
 
         async def send(number: int) -> None:
             offset = (number - 1) * upload.part_size
-            await self._send_part(upload.upload_id, number, path, offset, min(upload.part_size, size - offset))
+            await self._send_part(upload.upload_id, number, content, offset, min(upload.part_size, size - offset))
 
         await async_each(AT_ONCE, send, range(1, upload.part_count + 1))
-        return await self._complete(upload.upload_id, await async_blocking(sha256_of, path))
+        return await self._complete(upload.upload_id, {"sha256": await async_blocking(content.sha256), **more})
 
-    async def _send_part(self, id: str, number: int, path: Path, offset: int, size: int) -> None:
+    async def _send_part(self, id: str, number: int, content: Content, offset: int, size: int) -> None:
         # With its MD5 a store refuses a part that breaks off.
-        md5 = await async_blocking(md5_of, path, offset, size)
+        md5 = await async_blocking(content.md5, offset, size)
         attempt = 0
         while True:
             attempt += 1
             signed = await self.transport.call(calls.sign_parts(id, [number]))
             try:
-                await self._put(signed[0].url, path, offset, size, {"Content-MD5": md5})
+                await self._put(signed[0].url, content, offset, size, {"Content-MD5": md5})
                 return
             except (httpx.HTTPError, APIError) as error:
-                await self._pause(error, path, attempt)
+                await self._pause(error, content.path, attempt)
 
-    async def _complete(self, id: str, sha256: str) -> models.File:
+    async def _complete(self, id: str, body: dict[str, Any]) -> models.File:
         attempt = 0
         while True:
             attempt += 1
             try:
-                return await self.transport.call(calls.complete_upload(id, sha256))
+                return await self.transport.call(calls.complete_upload(id, body))
             except APIError as error:  # hashing takes its time, and who asks again gets the same answer
                 if (error.status < 500 and error.code != "upload_busy") or attempt >= 2 * retry.ATTEMPTS:
                     raise
             await async_sleep(retry.backoff(attempt))
 
-    async def _put(self, url: str, path: Path, offset: int, size: int, headers: dict[str, str]) -> None:
-        body = self._pieces(path, offset, size) if size else b""
+    async def _put(self, url: str, content: Content, offset: int, size: int, headers: dict[str, str]) -> None:
+        body = self._pieces(content, offset, size) if size else b""
         response = await self.http.put(url, content=body, headers={**headers, "Content-Length": str(size)})
         if not response.is_success:
             raise refusal(response)
 
-    async def _pieces(self, path: Path, offset: int, size: int) -> AsyncIterator[bytes]:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            while size > 0:
-                piece = await async_blocking(file.read, min(PIECE, size))
-                if not piece:
-                    raise TransferFailed(f"{path} became shorter while it was sent: upload it again")
-                size -= len(piece)
-                yield piece
+    async def _pieces(self, content: Content, offset: int, size: int) -> AsyncIterator[bytes]:
+        pieces = content.pieces(offset, size)
+        while piece := await async_blocking(lambda: next(pieces, b"")):
+            size -= len(piece)
+            yield piece
+        if size > 0:
+            raise TransferFailed(f"{content.path} became shorter while it was sent: upload it again")
 
     async def _pause(self, error: Exception, path: Path, attempt: int) -> None:
         """Waits before the next attempt, or says why there is none. The address is a secret, and not said."""

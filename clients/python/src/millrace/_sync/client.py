@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,20 +17,8 @@ from .. import models
 from .._calls import Call
 from .._credentials import find_account
 from .._fields import RunOptions, RunStatus, SweepOptions, start_body
-from .._inputs import (
-    DataFrame,
-    Inputs,
-    InputValue,
-    each_set,
-    files_below,
-    input_type,
-    is_frame,
-    local_path,
-    write_frame,
-)
-from .._local import safe_name
+from .._inputs import DataFrame, Given, Inputs, each_set, is_frame
 from .._views import State, view_for
-from .._waiting import blocking
 from ..errors import MillraceError, NotFound
 from ..workflow import Workflow
 from .run import Run
@@ -39,6 +26,7 @@ from .runs import Runs, Sweep
 from .saved import SavedWorkflow
 from .transfer import LARGE_FROM, Transfer
 from .transport import Transport
+from .uploads import Uploads
 
 T = TypeVar("T")
 AnyWorkflow: TypeAlias = str | Workflow | models.WorkflowRow
@@ -171,8 +159,8 @@ class Client:
         An input is a local file, folder or table, which is uploaded; a file or output that the server has; an address
         (`s3://…`, `https://…`); or a list of these.
         """
-        id = self._id_of(workflow)
-        return self.get_run(self._start(id, parameters, inputs, {}, options, idempotency_key))
+        uploads = Uploads(self._transfer, self._id_of(workflow))
+        return self.get_run(self._start(uploads, (parameters, inputs), options, idempotency_key))
 
     def map(
         self,
@@ -188,21 +176,20 @@ class Client:
         A file of several runs is uploaded once. The client waits where the server limits how many runs start a minute.
         """
         sets = each_set(parameters, inputs)
-        id = self._id_of(workflow)
+        uploads = Uploads(self._transfer, self._id_of(workflow))
         started: list[str] = []
-        uploaded: dict[object, str] = {}
         shown = self._transport.progress if progress is None else progress
         with view_for(workflow if isinstance(workflow, str) else workflow.name, shown) as view:
             try:
-                for values, files in sets:
-                    started.append(self._start(id, values, files, uploaded, options, None))
+                for given in sets:
+                    started.append(self._start(uploads, given, options))
                     view.show(State(f"{len(started)} of {len(sets)} runs started", 100 * len(started) / len(sets)))
             except BaseException as error:
                 if started:
                     go_on = "was started and goes on" if len(started) == 1 else "were started and go on"
                     error.add_note(f"{len(started)} of {len(sets)} runs {go_on}: {', '.join(started)}")
                 raise
-        return self._found(id, started)
+        return self._found(uploads.workflow, started)
 
     def sweep(
         self,
@@ -218,71 +205,25 @@ class Client:
 
         The server counts a sweep as one start. The other parameters and the inputs are the same for all runs.
         """
-        body = start_body(self._id_of(workflow), options)
+        uploads = Uploads(self._transfer, self._id_of(workflow))
+        body = self._body(uploads, (parameters, inputs), options)
         body["vary"] = {name: list(values) for name, values in vary.items()}
-        self._fill(body, parameters, inputs, {})
         started = self._transport.call(calls.start_sweep(body), idempotency_key)
         return self.get_sweep(started.sweep_id)
 
-    def _start(
-        self,
-        id: str,
-        parameters: Mapping[str, Any] | None,
-        inputs: Inputs | None,
-        uploaded: dict[object, str],
-        options: RunOptions,
-        key: str | None,
-    ) -> str:
-        body = start_body(id, options)
-        self._fill(body, parameters, inputs, uploaded)
+    def _start(self, uploads: Uploads, given: Given, options: RunOptions, key: str | None = None) -> str:
+        """Starts a run and gives its id."""
+        body = self._body(uploads, given, options)
         return (self._transport.call(calls.start_run(body), key)).run_id
 
-    def _fill(
-        self,
-        body: dict[str, Any],
-        parameters: Mapping[str, Any] | None,
-        inputs: Inputs | None,
-        uploaded: dict[object, str],
-    ) -> None:
-        """Adds parameters and inputs to the body of a start. What `uploaded` knows is not sent again."""
+    def _body(self, uploads: Uploads, given: Given, options: SweepOptions | RunOptions) -> dict[str, Any]:
+        body = start_body(uploads.workflow, options)
+        parameters, inputs = given
         if parameters:
             body["parameters"] = dict(parameters)
         if inputs:
-            body["inputs"] = {
-                name: self._input(body["workflowId"], name, value, uploaded) for name, value in inputs.items()
-            }
-
-    def _input(
-        self, workflow: str, name: str, value: InputValue | Sequence[InputValue], uploaded: dict[object, str]
-    ) -> Any:
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return [self._one_input(name, one, uploaded) for one in value]
-        folder = local_path(value) if isinstance(value, str | os.PathLike) else None
-        if folder is None or not folder.is_dir():
-            return self._one_input(name, value, uploaded)
-        definition = self._transport.call(calls.workflow(workflow, models.Workflow))
-        kind = input_type(definition.definition.model_dump(mode="json", by_alias=True), name)
-        if kind != "files":
-            raise MillraceError(
-                f"input {name!r} takes a {kind}, and {folder} is a folder on this machine: only an input of the type "
-                "`files` takes its files. Give a folder that a run made, or s3://bucket/folder/"
-            )
-        return [self._one_input(name, file, uploaded) for file in files_below(folder)]
-
-    def _one_input(self, name: str, value: InputValue, uploaded: dict[object, str]) -> Any:
-        if is_frame(value):
-            known = id(value)
-            if known not in uploaded:
-                uploaded[known] = (self.upload(value, name=f"{name}.csv")).key
-            return uploaded[known]
-        if isinstance(value, str | os.PathLike):
-            path = local_path(value)
-            if path is None:
-                return value
-            if path not in uploaded:
-                uploaded[path] = (self.upload(path)).key
-            return uploaded[path]
-        return dict(value) if isinstance(value, Mapping) else value.key
+            body["inputs"] = uploads.ready(inputs)
+        return body
 
     def _id_of(self, workflow: AnyWorkflow) -> str:
         if isinstance(workflow, Workflow):
@@ -344,21 +285,18 @@ class Client:
         name: str | None = None,
         large_from: int = LARGE_FROM,
     ) -> models.File:
-        """Uploads a file, from 64 MB in parts, and compares its hash with what has arrived.
+        """Uploads a file, from 64 MB in parts, or a folder, and compares its hash with what has arrived.
 
         A table of pandas or polars needs a name that ends in .csv or .parquet, which says how it is written.
         """
-        if not is_frame(file):
-            path = Path(file)
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a folder: upload its files one by one, or give it to an input")
-            return self._transfer.upload(path, name or path.name, content_type, large_from)
-        if name is None:
-            raise ValueError("a table needs a name such as counts.csv or counts.parquet")
-        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            path = Path(folder) / safe_name(name)
-            blocking(write_frame, file, path)
-            return self._transfer.upload(path, name, content_type, large_from)
+        if is_frame(file):
+            if name is None:
+                raise ValueError("a table needs a name such as counts.csv or counts.parquet")
+            return self._transfer.upload_frame(file, name, large_from)
+        path = Path(file)
+        if path.is_dir():
+            return self._transfer.upload_folder(path)
+        return self._transfer.upload(path, name or path.name, content_type, large_from)
 
     def download(
         self, file: models.File | models.Output, to: str | os.PathLike[str] = ".", *, overwrite: bool = False

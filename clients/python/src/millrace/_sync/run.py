@@ -228,6 +228,11 @@ class Output:
             raise MillraceError(f"output {self.name!r} has {len(self.files)} files: choose one, as in output.files[0]")
         return self.files[0]
 
+    @property
+    def key(self) -> str:
+        """The key of the file on the server, if there is one only."""
+        return self.file.key
+
     def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> list[Path]:
         """Fetches all files into a folder; where there are several of an item each, below its number."""
         several = len({file.name for file in self.files}) < len(self.files)
