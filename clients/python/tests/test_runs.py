@@ -111,7 +111,7 @@ def test_a_folder_is_its_files_and_each_is_uploaded_once(client: Client) -> None
         Path("texts", name).write_text(name)
     runs = client.map(wf, [{"n": 1}, {"n": 2}], inputs={"texts": [Path("texts"), "texts/a.txt"]}).wait(timeout=120)
     assert [run.outputs["n"].read_text().strip() for run in runs] == ["4", "4"]
-    assert [file.name for file in client.files() if file.source == "upload"] == ["c.txt", "b.txt", "a.txt"]
+    assert sorted(file.name for file in client.files() if file.source == "upload") == ["a.txt", "b.txt", "c.txt"]
     with pytest.raises(MillraceError, match=r"'reads' takes one file, and texts is a folder"):
         client.run(copied("reads.txt"), inputs={"reads": Path("texts")})
     with pytest.raises(NotFound, match="no input 'text'; its inputs are texts"):

@@ -14,7 +14,8 @@ from test_parts import ME, answers, failure
 from millrace import Client, MillraceError, RunNotCompleted, errors, models
 from millrace._fields import RunFields, RunOptions, start_body
 from millrace._inputs import each_set, write_frame
-from millrace._views import State, TerminalView, View, runs_state, view_for
+from millrace._views import State, TerminalView, View, runs_state, say, view_for
+from millrace._waiting import each
 
 LIMITED = {"Retry-After": "42"}
 
@@ -50,6 +51,7 @@ def test_a_wait_for_a_rate_limit_is_said(capsys: pytest.CaptureFixture[str]) -> 
     assert ask(limited(progress=False)) == "Ada"
     with view_for("runs", False):
         assert ask(limited()) == "Ada"
+        each(2, lambda number: say(f"in thread {number}", True), range(2))
     assert capsys.readouterr().err == ""
 
 

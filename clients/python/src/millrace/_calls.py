@@ -131,8 +131,8 @@ def outputs(id: str, every_node: bool) -> Call[list[models.Output]]:
     return Call("GET", path("/api/runs/{}/outputs", id), list[models.Output], query=query)
 
 
-def files() -> Call[list[models.File]]:
-    return Call("GET", "/api/files", list[models.File], query={"limit": 500})
+def files(key: str | None = None) -> Call[list[models.File]]:
+    return Call("GET", "/api/files", list[models.File], query={"limit": 500, "key": key})
 
 
 def delete_file(key: str, source: str) -> Call[models.FileDeleted]:

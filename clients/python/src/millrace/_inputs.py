@@ -44,6 +44,12 @@ def local_path(value: str | os.PathLike[str]) -> Path | None:
     raise FileNotFoundError(f"{value} is no file or folder here, no address, and no key of the server")
 
 
+def local_paths(values: Sequence[InputValue]) -> set[Path]:
+    """The files and folders of this machine among the values."""
+    found = (local_path(value) for value in values if isinstance(value, str | os.PathLike))
+    return {path for path in found if path is not None}
+
+
 def is_folder(value: object) -> bool:
     """Whether this is the path of a folder on this machine."""
     return isinstance(value, str | os.PathLike) and (path := local_path(value)) is not None and path.is_dir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -64,7 +65,7 @@ async def async_each(limit: int, function: Callable[[T], Awaitable[None]], items
 
 def each(limit: int, function: Callable[[T], None], items: Iterable[T]) -> None:
     with ThreadPoolExecutor(limit) as pool:
-        futures = [pool.submit(function, item) for item in items]
+        futures = [pool.submit(copy_context().run, function, item) for item in items]  # with the view that is open
         try:
             for future in futures:
                 future.result()

@@ -22,7 +22,7 @@ from ..errors import APIError, TransferFailed
 from .transport import AsyncTransport, refusal
 
 LARGE_FROM = 64 << 20
-AT_ONCE = 4  # parts on their way
+AT_ONCE = 4  # parts, or files, on their way
 PIECE = 1 << 20
 
 
@@ -63,9 +63,7 @@ class AsyncTransfer:
             return await self.upload(path, name, None, large_from)
 
     async def _check(self, path: Path, key: str, sha256: str) -> models.File:
-        async for file in self.transport.pages(calls.files()):
-            if file.key != key:
-                continue
+        async for file in self.transport.pages(calls.files(key)):
             if file.sha256 is not None and file.sha256 != sha256:
                 raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
             return file

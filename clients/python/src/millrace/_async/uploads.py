@@ -9,10 +9,11 @@ from typing import Any, cast
 
 from .. import _calls as calls
 from .. import models
-from .._inputs import Inputs, InputValue, input_type, is_folder, is_frame, local_path, with_files
+from .._inputs import Inputs, InputValue, input_type, is_folder, is_frame, local_path, local_paths, with_files
+from .._waiting import async_each
 from ..errors import MillraceError
 from .run import AsyncOutput
-from .transfer import LARGE_FROM, AsyncTransfer
+from .transfer import AT_ONCE, LARGE_FROM, AsyncTransfer
 
 
 class AsyncUploads:
@@ -41,6 +42,7 @@ class AsyncUploads:
                 raise MillraceError(f"input {name!r} takes one file, and {folders[0]} is a folder: name a file in it")
             if kind == "files":
                 several, values = True, with_files(values)
+        await async_each(AT_ONCE, self._send, local_paths(values) - self._uploaded.keys())
         ready = [await self._one(name, one) for one in values]
         return ready if several else ready[0]
 
@@ -59,14 +61,14 @@ class AsyncUploads:
             return self._uploaded[id(value)]
         if isinstance(value, str | os.PathLike):
             path = local_path(value)
-            return value if path is None else await self._sent(path)
+            if path is not None and path not in self._uploaded:
+                await self._send(path)
+            return value if path is None else self._uploaded[path]
         return dict(value) if isinstance(value, Mapping) else value.key
 
-    async def _sent(self, path: Path) -> str:
-        if path not in self._uploaded:
-            if path.is_dir():
-                file = await self._transfer.upload_folder(path)
-            else:
-                file = await self._transfer.upload(path, path.name, None, LARGE_FROM)
-            self._uploaded[path] = file.key
-        return self._uploaded[path]
+    async def _send(self, path: Path) -> None:
+        if path.is_dir():
+            file = await self._transfer.upload_folder(path)
+        else:
+            file = await self._transfer.upload(path, path.name, None, LARGE_FROM)
+        self._uploaded[path] = file.key

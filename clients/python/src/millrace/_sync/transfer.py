@@ -23,7 +23,7 @@ from ..errors import APIError, TransferFailed
 from .transport import Transport, refusal
 
 LARGE_FROM = 64 << 20
-AT_ONCE = 4  # parts on their way
+AT_ONCE = 4  # parts, or files, on their way
 PIECE = 1 << 20
 
 
@@ -64,9 +64,7 @@ class Transfer:
             return self.upload(path, name, None, large_from)
 
     def _check(self, path: Path, key: str, sha256: str) -> models.File:
-        for file in self.transport.pages(calls.files()):
-            if file.key != key:
-                continue
+        for file in self.transport.pages(calls.files(key)):
             if file.sha256 is not None and file.sha256 != sha256:
                 raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
             return file

@@ -10,10 +10,11 @@ from typing import Any, cast
 
 from .. import _calls as calls
 from .. import models
-from .._inputs import Inputs, InputValue, input_type, is_folder, is_frame, local_path, with_files
+from .._inputs import Inputs, InputValue, input_type, is_folder, is_frame, local_path, local_paths, with_files
+from .._waiting import each
 from ..errors import MillraceError
 from .run import Output
-from .transfer import LARGE_FROM, Transfer
+from .transfer import AT_ONCE, LARGE_FROM, Transfer
 
 
 class Uploads:
@@ -42,6 +43,7 @@ class Uploads:
                 raise MillraceError(f"input {name!r} takes one file, and {folders[0]} is a folder: name a file in it")
             if kind == "files":
                 several, values = True, with_files(values)
+        each(AT_ONCE, self._send, local_paths(values) - self._uploaded.keys())
         ready = [self._one(name, one) for one in values]
         return ready if several else ready[0]
 
@@ -60,14 +62,14 @@ class Uploads:
             return self._uploaded[id(value)]
         if isinstance(value, str | os.PathLike):
             path = local_path(value)
-            return value if path is None else self._sent(path)
+            if path is not None and path not in self._uploaded:
+                self._send(path)
+            return value if path is None else self._uploaded[path]
         return dict(value) if isinstance(value, Mapping) else value.key
 
-    def _sent(self, path: Path) -> str:
-        if path not in self._uploaded:
-            if path.is_dir():
-                file = self._transfer.upload_folder(path)
-            else:
-                file = self._transfer.upload(path, path.name, None, LARGE_FROM)
-            self._uploaded[path] = file.key
-        return self._uploaded[path]
+    def _send(self, path: Path) -> None:
+        if path.is_dir():
+            file = self._transfer.upload_folder(path)
+        else:
+            file = self._transfer.upload(path, path.name, None, LARGE_FROM)
+        self._uploaded[path] = file.key
