@@ -7,6 +7,7 @@ import base64
 import gzip
 from pathlib import Path
 
+import numpy
 import pandas
 import polars
 import pytest
@@ -41,7 +42,7 @@ def copied(*names: str) -> Workflow:
 
 
 def test_a_sweep_is_one_call(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    sweep = scored().sweep({"n": [1, 2], "mode": ["x", "y"]}, client=client, tags=["s"]).wait(timeout=120)
+    sweep = scored().sweep({"n": numpy.arange(1, 3), "mode": ["x", "y"]}, client=client, tags=["s"]).wait(timeout=120)
     assert capsys.readouterr().err.splitlines()[-1] == "scored: 100 %  4 of 4 runs ended: 4 completed"
     assert [run.name for run in sweep] == ["mode=x, n=1", "mode=x, n=2", "mode=y, n=1", "mode=y, n=2"]
     assert {run.sweep_id for run in sweep} == {sweep.id} and sweep[0].tags == ["s"]

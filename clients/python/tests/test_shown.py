@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import httpx
+import numpy
 import pandas
 import pytest
 from test_parts import ME, answers, failure
 
 from millrace import Client, MillraceError, RunNotCompleted, errors, models
 from millrace._fields import RunFields, RunOptions, start_body
-from millrace._inputs import each_set, write_frame
+from millrace._inputs import each_set, plain, write_frame
 from millrace._views import State, TerminalView, View, runs_state, say, view_for
 from millrace._waiting import each
 
@@ -118,11 +120,17 @@ def test_several_runs_that_did_not_complete_are_named() -> None:
 
 def test_what_varies_is_a_list() -> None:
     assert each_set([{"n": 1}, {"n": 2}], {"reads": "a"}) == [({"n": 1}, {"reads": "a"}), ({"n": 2}, {"reads": "a"})]
+    assert each_set(({"n": n} for n in range(2)), None) == [({"n": 0}, None), ({"n": 1}, None)]
     assert each_set(None, [{"reads": "a"}]) == [(None, {"reads": "a"})]
     with pytest.raises(ValueError, match="nothing varies"):
         each_set({"n": 1}, None)
     with pytest.raises(ValueError, match="2 sets of parameters and 1 sets of inputs"):
         each_set([{}, {}], [{}])
+
+
+def test_numbers_of_numpy_are_parameters() -> None:
+    given = {"n": numpy.int64(1), "cuts": numpy.array([1, 2]), "sizes": (numpy.float32(0.5), "x", range(2))}
+    assert json.dumps(plain(given)) == '{"n": 1, "cuts": [1, 2], "sizes": [0.5, "x", [0, 1]]}'
 
 
 def test_a_table_is_written_with_the_names_of_its_rows(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
@@ -115,20 +115,26 @@ def input_type(definition: Mapping[str, Any], name: str) -> str:
     return str(inputs[name]["type"])
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers and arrays of numpy become those of Python."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple | range) else value
+
+
 def each_set(
-    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, inputs: Inputs | Sequence[Inputs] | None
+    parameters: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None, inputs: Inputs | Iterable[Inputs] | None
 ) -> list[Given]:
     """The parameters and inputs of each run. What is not a list is repeated."""
-    lists = [given for given in (parameters, inputs) if isinstance(given, Sequence)]
-    if not lists:
+    lists = [None if given is None or isinstance(given, Mapping) else list(given) for given in (parameters, inputs)]
+    counts = [len(sets) for sets in lists if sets is not None]
+    if not counts:
         raise ValueError('nothing varies: give a list, such as parameters=[{"n": 1}, {"n": 2}] or inputs=[…]')
-    if len({len(given) for given in lists}) > 1:
-        raise ValueError(f"there are {len(lists[0])} sets of parameters and {len(lists[1])} sets of inputs")
-    count = len(lists[0])
-    return list(
-        zip(
-            parameters if isinstance(parameters, Sequence) else [parameters] * count,
-            inputs if isinstance(inputs, Sequence) else [inputs] * count,
-            strict=True,
-        )
+    if len(set(counts)) > 1:
+        raise ValueError(f"there are {counts[0]} sets of parameters and {counts[1]} sets of inputs")
+    values, files = (
+        [given] * counts[0] if sets is None else sets for given, sets in zip((parameters, inputs), lists, strict=True)
     )
+    return cast("list[Given]", list(zip(values, files, strict=True)))

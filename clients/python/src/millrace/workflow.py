@@ -247,7 +247,7 @@ class Workflow:
 
     def sweep(
         self,
-        vary: Mapping[str, Sequence[Any]],
+        vary: Mapping[str, Iterable[Any]],
         parameters: Mapping[str, Any] | None = None,
         inputs: Inputs | None = None,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import PrivateAttr
@@ -41,7 +41,7 @@ class AsyncSavedWorkflow(models.Workflow):
 
     async def sweep(
         self,
-        vary: Mapping[str, Sequence[Any]],
+        vary: Mapping[str, Iterable[Any]],
         parameters: Mapping[str, Any] | None = None,
         inputs: Inputs | None = None,
         **options: Unpack[SweepOptions],

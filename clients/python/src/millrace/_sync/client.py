@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ from .. import models
 from .._calls import Call
 from .._credentials import find_account
 from .._fields import RunOptions, RunStatus, SweepOptions, start_body
-from .._inputs import DataFrame, Given, Inputs, each_set, is_frame
+from .._inputs import DataFrame, Given, Inputs, each_set, is_frame, plain
 from .._views import State, view_for
 from ..errors import MillraceError, NotFound
 from ..workflow import Workflow
@@ -194,7 +194,7 @@ class Client:
     def sweep(
         self,
         workflow: AnyWorkflow,
-        vary: Mapping[str, Sequence[Any]],
+        vary: Mapping[str, Iterable[Any]],
         parameters: Mapping[str, Any] | None = None,
         inputs: Inputs | None = None,
         *,
@@ -207,7 +207,7 @@ class Client:
         """
         uploads = Uploads(self._transfer, self._id_of(workflow))
         body = self._body(uploads, (parameters, inputs), options)
-        body["vary"] = {name: list(values) for name, values in vary.items()}
+        body["vary"] = {name: plain(list(values)) for name, values in vary.items()}
         started = self._transport.call(calls.start_sweep(body), idempotency_key)
         return self.get_sweep(started.sweep_id)
 
@@ -220,7 +220,7 @@ class Client:
         body = start_body(uploads.workflow, options)
         parameters, inputs = given
         if parameters:
-            body["parameters"] = dict(parameters)
+            body["parameters"] = plain(parameters)
         if inputs:
             body["inputs"] = uploads.ready(inputs)
         return body
