@@ -82,7 +82,8 @@ def test_a_run_for_each_set_of_parameters(client: Client, capsys: pytest.Capture
     assert "<td>failed</td>" in client.runs()._repr_html_()
 
 
-def test_runs_are_cancelled_together(client: Client) -> None:
+def test_runs_are_cancelled_together(one_client: Client) -> None:
+    client = one_client
     wf = Workflow("slow")
     wf.param("n", 1)
     wf.task("sleep", "sleep 600")
@@ -93,14 +94,16 @@ def test_runs_are_cancelled_together(client: Client) -> None:
     assert {run.status for run in runs} == {"cancelled"}
 
 
-def test_a_start_that_is_refused_names_the_runs_before_it(client: Client) -> None:
+def test_a_start_that_is_refused_names_the_runs_before_it(one_client: Client) -> None:
+    client = one_client
     with pytest.raises(MillraceError, match="unknown") as caught:
         client.map(scored(), [{"n": 1}, {"unknown": 2}])
     [note] = caught.value.__notes__
     assert note == f"1 of 2 runs was started and goes on: {client.runs()[0].id}"
 
 
-def test_a_folder_is_its_files_and_each_is_uploaded_once(client: Client) -> None:
+def test_a_folder_is_its_files_and_each_is_uploaded_once(one_client: Client) -> None:
+    client = one_client
     wf = Workflow("count")
     wf.param("n", 1)
     count = wf.task(
@@ -122,7 +125,8 @@ def test_a_folder_is_its_files_and_each_is_uploaded_once(client: Client) -> None
         client.run(wf, inputs={"texts": Path("empty")})
 
 
-def test_outputs_are_inputs_of_the_next_run(client: Client) -> None:
+def test_outputs_are_inputs_of_the_next_run(one_client: Client) -> None:
+    client = one_client
     split = Workflow("split")
     parts = split.task(
         "split", "echo a > 1.txt; echo b > 2.txt; cp 1.txt one", outputs={"parts": "*.txt", "one": "one"}
@@ -140,7 +144,8 @@ def test_outputs_are_inputs_of_the_next_run(client: Client) -> None:
     assert run.outputs["all"].read_text() == "a\nb\na\n"
 
 
-def test_tables_and_pictures_go_in_and_come_out(client: Client) -> None:
+def test_tables_and_pictures_go_in_and_come_out(one_client: Client) -> None:
+    client = one_client
     samples = pandas.DataFrame({"sample": ["a", "b"], "count": [1, 2]})
     counts = polars.DataFrame({"gene": ["x"], "count": [0.5]})
     Path("point.png").write_bytes(POINT)
