@@ -92,3 +92,16 @@ func TestAReportedRunWasExecutedByItsEngine(t *testing.T) {
 		t.Error("Millrace is said to have executed it")
 	}
 }
+
+// A guest is not of the team, which answers for the crate. Inputs on other hosts are
+// named without what may be a password, and a crate without a license says so.
+func TestACrateClaimsNothingThatNobodySaid(t *testing.T) {
+	t.Parallel()
+	d := pretended{definition: everything, change: elsewhere}.says(t)
+	check(t, d, map[string]string{
+		"./ license": "map[@id:#no-license]", "workflow.json license": "map[@id:#no-license]", "#no-license name": "No license stated",
+		"./ author": "map[@id:urn:millrace:team_1]", "urn:millrace:guest_1 name": "Eve", "urn:millrace:guest_1 affiliation": "<nil>", "#run description": "Started by Eve, a guest.",
+		"#files/reads hasPart":  "[map[@id:https://host.example/a%20b.fq] map[@id:https://host.example/a%20b.fq#2] map[@id:urn:millrace:teams/team_1/gone.fq]]",
+		"s3://lab/ref/ hasPart": "[map[@id:s3://lab/ref/a.fa] map[@id:s3://lab/ref/b.fa]]", "s3://lab/ref/ exampleOfWork": "map[@id:#input/ref]",
+	})
+}

@@ -130,17 +130,17 @@ func profile(id, name, version string) entity {
 
 // describeLicense names the license of the workflow, or says that there is none.
 func (d *description) describeLicense() ref {
-	id := d.origin.License
+	id, at := d.origin.License, d.licenseRef().ID
 	if id == "" {
 		return d.add(entity{
-			"@id": noLicenseID, "@type": "CreativeWork", "name": "No license stated",
+			"@id": at, "@type": "CreativeWork", "name": "No license stated",
 			"description": "The authors have not said under which license others may use this. Ask them before you do.",
 		})
 	}
-	return d.add(entity{"@id": license.URL(id), "@type": "CreativeWork", "name": id, "identifier": id, "url": license.URL(id)})
+	return d.add(entity{"@id": at, "@type": "CreativeWork", "name": id, "identifier": id, "url": at})
 }
 
-// licenseRef is what describeLicense describes.
+// licenseRef points at what describeLicense describes.
 func (d *description) licenseRef() ref {
 	if d.origin.License == "" {
 		return ref{noLicenseID}

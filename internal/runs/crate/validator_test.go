@@ -23,8 +23,6 @@ type pretended struct {
 	fails      string   // the step that fails; empty: none
 	skipped    []string // steps
 	items      int      // of each scattered step; 0: 3
-	reported   bool     // by another engine
-	launches   string   // the step that launches a pipeline
 	change     func(c *contents)
 }
 
