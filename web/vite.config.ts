@@ -31,7 +31,7 @@ export default defineConfig({
             { name: "radix", test: /@radix-ui/, minShareCount: 3, maxModuleSize: 8000, priority: 1.5 },
             // The first page has neither files nor forms of runs.
             { name: "common", test: /^(?!.*src\/(files|runs)\/)/, minShareCount: 5, maxModuleSize: 8000, priority: 1 },
-            { name: "tray", test: /src\/files\/tray/, priority: 1 },
+            { name: "tray", test: /src\/files\/(tray|taken)/, priority: 1 },
             { name: "inputs", minShareCount: 5, maxModuleSize: 8000 },
           ],
         },

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { type TeamClient, useTeam } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { toast } from "../ui/toast.ts";
-import { dropped } from "./dropped.ts";
+import { type Taken, taken } from "./taken.ts";
 
 /** DropAnywhere uploads files that are dropped where nothing else takes them. It loads the queue with the first ones. */
 export function DropAnywhere() {
@@ -38,7 +38,7 @@ function useDropAnywhere(): boolean {
           if (!files(event) || event.defaultPrevented) return;
           event.preventDefault();
           if (refused) toast.error(refused);
-          else if (event.dataTransfer) void upload(team, dropped(event.dataTransfer));
+          else if (event.dataTransfer) void upload(team, taken(event.dataTransfer));
         },
       ],
     ];
@@ -50,11 +50,10 @@ function useDropAnywhere(): boolean {
   return over;
 }
 
-async function upload(team: TeamClient, reading: Promise<File[]>): Promise<void> {
+async function upload(team: TeamClient, dropped: Taken[]): Promise<void> {
   try {
-    const files = await reading;
-    const { uploads } = await import("./uploads.ts");
-    uploads.add(team, files);
+    const [{ uploads }, { readAll }] = await Promise.all([import("./uploads.ts"), import("./dropped.ts")]);
+    uploads.add(team, await readAll(dropped));
   } catch {
     toast.error("Couldn't start the upload. Reload the page and try again.");
   }

@@ -1,5 +1,6 @@
 // Folders from disk: what was dropped or chosen, as files and folders to upload.
 import type { Schemas } from "../api/client.ts";
+import { type Taken, taken } from "./taken.ts";
 
 export type FolderEntry = Schemas["FolderEntry"];
 
@@ -54,16 +55,13 @@ export function chosenFolder(files: readonly File[]): FolderFile | null {
   );
 }
 
-/** dropped reads what was dropped. Call it while the event is handled: the browser forgets it afterwards. */
-export function dropped({ items, files }: DataTransfer): Promise<File[]> {
-  const list = [...items].filter(({ kind }) => kind === "file");
-  if (list.length === 0) return Promise.resolve([...files]);
-  return Promise.all(list.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() })).map(read)).then(
-    (all) => all.flat(),
-  );
-}
+/** dropped reads what was dropped, with the files in folders. */
+export const dropped = (data: DataTransfer): Promise<File[]> => readAll(taken(data));
 
-async function read({ entry, file }: { entry: FileSystemEntry | null; file: File | null }): Promise<File[]> {
+/** readAll reads the files in folders that were dropped. */
+export const readAll = async (all: readonly Taken[]): Promise<File[]> => (await Promise.all(all.map(read))).flat();
+
+async function read({ entry, file }: Taken): Promise<File[]> {
   if (!entry || !isFolder(entry)) return file ? [file] : [];
   return [folderFile(entry.name, await inside(entry, ""))];
 }
