@@ -92,7 +92,7 @@ test("a folder from disk becomes an input", async () => {
   await (await chooser).setFiles(reads);
   await picker.getByRole("checkbox", { name: "reads", checked: true }).waitFor();
   await picker.getByRole("button", { name: "Done" }).click();
-  await dialog.getByText("5 B", { exact: true }).waitFor();
+  await dialog.getByText("5 bytes", { exact: true }).waitFor();
   const [row] = (await ada.api("GET", "/api/files")).body.data;
   expect([row.name, row.directory.files, row.directory.bytes]).toEqual(["reads", 2, 5]);
   calm(page);
