@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 const (
 	MaxEntries = 200_000
 	MaxPath    = 1000 // bytes
+	maxName    = 255  // bytes of one name in a path, as on Linux
 )
 
 // ErrLongPath is what is wrong with a path that has more than MaxPath bytes.
@@ -137,10 +139,13 @@ func (m Manifest) Check() error {
 	if len(m.Entries) > MaxEntries {
 		return fmt.Errorf("it has more than %d files: put them into one, such as an archive", MaxEntries)
 	}
-	kinds := make(map[string]Entry, len(m.Entries))
+	kinds, left := make(map[string]Entry, len(m.Entries)), int64(math.MaxInt64)
 	for i, e := range m.Entries {
 		if err := e.check(); err != nil {
 			return fmt.Errorf("%q: %w", e.Path, err)
+		}
+		if left -= e.Size; left < 0 {
+			return errors.New("nothing has that many bytes")
 		}
 		if i > 0 && m.Entries[i-1].Path >= e.Path {
 			return fmt.Errorf("%q: it is there twice, or not in order", e.Path)
@@ -170,6 +175,8 @@ func (e Entry) check() error {
 		return errors.New("it is no path below the folder")
 	case len(e.Path) > MaxPath || len(e.Link) > MaxPath:
 		return ErrLongPath
+	case slices.ContainsFunc(strings.Split(e.Path, "/"), func(name string) bool { return len(name) > maxName }):
+		return fmt.Errorf("a name in its path is longer than %d bytes", maxName)
 	case Unnameable(e.Path) || Unnameable(e.Link):
 		return errors.New("its name has a backslash, a control character or broken text in it")
 	case e.Size < 0 || !e.File() && (e.Size != 0 || e.SHA256 != "" || e.Executable) || e.Link != "" && e.Folder:

@@ -3,6 +3,7 @@ package folders
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,6 +64,9 @@ func TestWhatIsInAFolderStaysInIt(t *testing.T) {
 		"a name that is no text":      {[]Entry{file("a\xff")}, "broken text"},
 		"a link with a NUL":           {[]Entry{link("a", "b\x00")}, "control character"},
 		"a long path":                 {[]Entry{file(strings.Repeat("a/", 500) + "b")}, "longer than"},
+		"a long name":                 {[]Entry{file("a/" + strings.Repeat("b", 256))}, "longer than 255"},
+		"a name of the most bytes":    {[]Entry{file("a/" + strings.Repeat("b", 255))}, ""},
+		"sizes that have no sum":      {[]Entry{{Path: "a", Size: math.MaxInt64, SHA256: sum}, {Path: "b", Size: 1, SHA256: sum}}, "that many bytes"},
 		"twice":                       {[]Entry{file("a"), file("a")}, "twice"},
 		"a file and a folder":         {[]Entry{file("a"), file("a-b"), file("a/b/c")}, "both a folder"},
 		"a file below a link":         {[]Entry{link("a", "b"), file("a/c")}, "both a folder"},
