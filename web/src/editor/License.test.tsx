@@ -2,10 +2,10 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { TeamClient } from "../api/team.ts";
+import { meQuery } from "../identity/queries.ts";
 import { workflowQuery } from "../workflows/queries.ts";
 import { License } from "./License.tsx";
 
-vi.mock("../identity/queries.ts", () => ({ useWhyNot: () => () => null }));
 afterEach(() => vi.unstubAllGlobals());
 
 test("a license is saved as the server spells it, and one that it refuses is not", async () => {
@@ -19,6 +19,7 @@ test("a license is saved as the server spells it, and one that it refuses is not
   });
   const client = new TeamClient("team_1");
   client.setDefaultOptions({ queries: { staleTime: Number.POSITIVE_INFINITY } });
+  client.setQueryData(meQuery.queryKey, { team: { role: "owner" } } as never);
   client.setQueryData(workflowQuery("wf_1").queryKey, { id: "wf_1", license: "" } as never);
   render(
     <QueryClientProvider client={client}>

@@ -45,6 +45,12 @@ function foldersOf(files: File[]): File[] {
   return chosen ? [chosen] : folders;
 }
 
+/** unreadable says why nothing of what was dropped can be taken. */
+function unreadable(error: unknown): File[] {
+  toast.error(sentence(error));
+  return [];
+}
+
 /** FilePicker chooses inputs: uploads, outputs, new files that are uploaded in place, or addresses. */
 export function FilePicker({ label, multiple, folder = false, value, onChange, invalid }: FilePickerProps) {
   const [open, setOpen] = useState(false);
@@ -123,7 +129,7 @@ export function FilePicker({ label, multiple, folder = false, value, onChange, i
           multiple={multiple}
           folder={folder}
           icon={folder ? <FolderUp /> : <FileUp />}
-          read={dropped}
+          read={(list) => dropped(list).catch(unreadable)}
           onFiles={(list) => void add(list)}
         >
           {folder ? "Drop a folder here to upload and use it" : "Drop files here to upload and use them"}

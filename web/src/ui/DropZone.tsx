@@ -1,8 +1,6 @@
 import { LoaderCircle } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
-import { sentence } from "../api/failure.ts";
 import { classes } from "./classes.ts";
-import { toast } from "./toast.ts";
 
 interface DropZoneProps {
   onFiles: (files: File[]) => void;
@@ -12,7 +10,7 @@ interface DropZoneProps {
   multiple?: boolean;
   /** A click chooses a folder, whose files are given. */
   folder?: boolean;
-  /** Reads what is dropped, if it is more than files. */
+  /** Reads what is dropped, if it is more than files, and says itself what cannot be read. */
   read?: (dropped: DataTransfer) => Promise<File[]>;
   busy?: boolean;
 }
@@ -53,7 +51,7 @@ export function DropZone({
           event.stopPropagation();
           setOver(false);
           if (busy) return;
-          if (read) read(event.dataTransfer).then(take, (error: unknown) => toast.error(sentence(error)));
+          if (read) void read(event.dataTransfer).then(take);
           else take([...event.dataTransfer.files]);
         }}
       >
