@@ -32,9 +32,9 @@ class Wire implements Transport<string> {
 
 const file = (name: string, size = 100) => new File([new Uint8Array(size)], name);
 
-test("only so many go at once, and an address is signed only when its turn comes", async () => {
+test("three go at once, and an address is signed only when its turn comes", async () => {
   const wire = new Wire();
-  const queue = new UploadQueue(wire, 3);
+  const queue = new UploadQueue(wire);
   const [first] = queue.add(
     "team_1",
     ["a", "b", "c", "d"].map((name) => file(name)),
@@ -88,7 +88,7 @@ test("a failure keeps its words, and the rest goes on", async () => {
 
 test("what failed and what is under way comes before what has arrived", async () => {
   const wire = new Wire();
-  const queue = new UploadQueue(wire, 3);
+  const queue = new UploadQueue(wire);
   queue.add(
     "team_1",
     ["a", "b", "c", "d"].map((name) => file(name)),

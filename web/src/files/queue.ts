@@ -1,6 +1,7 @@
-// The upload queue: six at a time, each signed only when its turn comes,
-// because a signed address lives five minutes. Each file belongs to the team it was
-// added for. It knows nothing of React.
+// The upload queue: three at a time, since a browser opens six connections to a server and
+// pages need some of them. Each is signed only when its turn comes, because a signed
+// address lives five minutes. Each file belongs to the team it was added for. It knows
+// nothing of React.
 
 import { folderType } from "./dropped.ts";
 import { largeFrom } from "./large.ts";
@@ -61,7 +62,7 @@ export class UploadQueue<Team> {
 
   constructor(
     private readonly transport: Transport<Team>,
-    private readonly parallel = 6,
+    private readonly parallel = 3,
   ) {}
 
   readonly subscribe = (listener: () => void): (() => void) => {
