@@ -26,7 +26,7 @@ func (r *Records) check(s executor.Spec) error {
 	switch dir := r.dir(s.Key.Folder()); {
 	case filepath.Clean(s.Dir) != dir:
 		return fault.Invalid("the folder of an attempt must be %s", dir)
-	case r.config.Hand == nil && !PlainPath.MatchString(s.Dir):
+	case !r.isLocal() && !PlainPath.MatchString(s.Dir):
 		return fault.Invalid("the name of an attempt has characters that a job script cannot hold")
 	}
 	return nil
@@ -65,7 +65,7 @@ func (k about) job(name string, grace time.Duration) reconciler.Job {
 
 // order is an attempt as its job finds it. Secrets are sealed.
 func (r *Records) order(s executor.Spec, at time.Time, notEnforced []string) (job.Job, error) {
-	if r.config.Hand != nil {
+	if r.isLocal() {
 		return handed(s, at)
 	}
 	env := command.Environment(s)

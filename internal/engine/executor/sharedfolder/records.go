@@ -77,6 +77,9 @@ type attempt struct {
 	folder job.Folder
 	sealed []byte // its secrets
 
+	local bool     // it runs on the server's own machine: no other server writes about it
+	mark  job.Mark // of what the shim of a local one said last
+
 	control job.Control
 	renewed time.Time
 	beats   int64
@@ -89,6 +92,8 @@ type attempt struct {
 
 // checkEvery is how often it is looked what other servers have written about an attempt.
 const checkEvery = 2 * time.Second
+
+func (r *Records) isLocal() bool { return r.config.Hand != nil }
 
 func (r *Records) dir(id string) string { return filepath.Join(r.config.Folder, id) }
 
@@ -106,11 +111,11 @@ func (r *Records) Prepare(_ context.Context, k executor.Key) error {
 }
 
 // Add writes an attempt's files.
-func (r *Records) Add(_ context.Context, a reconciler.Attempt, s executor.Spec, notEnforced []string) error {
+func (r *Records) Add(ctx context.Context, a reconciler.Attempt, s executor.Spec, notEnforced []string) error {
 	if err := r.check(s); err != nil {
 		return err
 	}
-	known := r.load(a.Job.ID)
+	known := r.load(ctx, a.Job.ID)
 	if known == nil {
 		var err error
 		if known, err = r.create(a, s, notEnforced); err != nil {
@@ -125,7 +130,7 @@ func (r *Records) Add(_ context.Context, a reconciler.Attempt, s executor.Spec, 
 
 func (r *Records) create(a reconciler.Attempt, s executor.Spec, notEnforced []string) (*attempt, error) {
 	now := r.config.Now()
-	made := &attempt{sealer: r.sealer, kept: a, away: s.AbandonAfter, folder: job.Folder(s.Dir), added: now}
+	made := &attempt{sealer: r.sealer, kept: a, away: s.AbandonAfter, folder: job.Folder(s.Dir), local: r.isLocal(), added: now}
 	if s.AbandonAfter > 0 {
 		made.control.Until, made.renewed = now.Add(s.AbandonAfter), now
 	}
@@ -140,7 +145,7 @@ func (r *Records) create(a reconciler.Attempt, s executor.Spec, notEnforced []st
 		return nil, err
 	}
 	made.sealed = j.Sealed
-	if r.config.Hand != nil {
+	if r.isLocal() {
 		r.config.Hand(s)
 	}
 	r.mu.Lock()
@@ -163,7 +168,7 @@ func (r *Records) List(ctx context.Context) ([]reconciler.Attempt, error) {
 			continue
 		}
 		there[e.Name()] = true
-		if a := r.load(e.Name()); a != nil {
+		if a := r.load(ctx, e.Name()); a != nil {
 			list = append(list, r.read(ctx, a))
 		}
 	}
@@ -179,7 +184,7 @@ func (r *Records) List(ctx context.Context) ([]reconciler.Attempt, error) {
 
 // load returns an attempt, and reads its files if another server has submitted it. It is
 // nil where none was submitted, or nobody can read what.
-func (r *Records) load(id string) *attempt {
+func (r *Records) load(ctx context.Context, id string) *attempt {
 	r.mu.Lock()
 	known := r.attempts[id]
 	r.mu.Unlock()
@@ -201,14 +206,18 @@ func (r *Records) load(id string) *attempt {
 		return nil
 	}
 	delete(r.unreadable, id)
-	if r.attempts[id] == nil {
-		r.attempts[id] = &attempt{
+	if known = r.attempts[id]; known == nil {
+		known = &attempt{
 			sealer: r.sealer,
 			kept:   reconciler.Attempt{Job: about.job(r.config.JobName(id, about.Fence), j.Launch.Grace), SubmittedAt: about.At, BlockedAt: blockedAt(f)},
-			folder: f, away: about.Away, sealed: j.Sealed, added: r.config.Now(),
+			folder: f, away: about.Away, sealed: j.Sealed, local: r.isLocal(), added: r.config.Now(),
 		}
+		if known.local {
+			r.readOthers(ctx, known) // of an earlier server, for the only time
+		}
+		r.attempts[id] = known
 	}
-	return r.attempts[id]
+	return known
 }
 
 // read reads what was written about an attempt since the last time.
@@ -218,7 +227,7 @@ func (r *Records) read(ctx context.Context, a *attempt) reconciler.Attempt {
 	if a.outcome == nil {
 		r.hear(ctx, a)
 	}
-	if now := r.config.Now(); a.outcome == nil && now.Sub(a.checked) >= checkEvery {
+	if now := r.config.Now(); !a.local && a.outcome == nil && now.Sub(a.checked) >= checkEvery {
 		a.checked = now
 		r.readOthers(ctx, a)
 	}
@@ -231,7 +240,7 @@ func (r *Records) read(ctx context.Context, a *attempt) reconciler.Attempt {
 // held.
 func (r *Records) hear(ctx context.Context, a *attempt) {
 	now := r.config.Now()
-	s, err := a.folder.State()
+	s, err := a.newState()
 	if err != nil || s.Fence != a.kept.Job.Fence {
 		return
 	}
@@ -255,6 +264,23 @@ func (r *Records) hear(ctx context.Context, a *attempt) {
 	case a.kept.RunningAt.IsZero():
 		a.kept.RunningAt = now
 	}
+}
+
+// newState reads what the shim of an attempt says, which is empty where it has said nothing
+// since the last time.
+func (a *attempt) newState() (job.State, error) {
+	if !a.local {
+		return a.folder.State()
+	}
+	mark, err := a.folder.StateMark()
+	if err != nil || mark == a.mark {
+		return job.State{}, err
+	}
+	s, err := a.folder.State()
+	if err == nil {
+		a.mark = mark
+	}
+	return s, err
 }
 
 // answer hands a job its secrets, once: another key could be another's.
@@ -287,7 +313,9 @@ func (r *Records) End(ctx context.Context, ref reconciler.Ref) (reconciler.End, 
 	defer a.mu.Unlock()
 	if a.outcome == nil {
 		r.hear(ctx, a)
-		r.readOthers(ctx, a)
+		if !a.local {
+			r.readOthers(ctx, a)
+		}
 		if a.kept.BeganAt.IsZero() && a.folder.Begun() {
 			a.kept.BeganAt = r.config.Now()
 		}

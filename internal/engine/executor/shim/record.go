@@ -58,7 +58,17 @@ func (e Exit) Observed(start, end time.Time) Exit {
 // Shifted returns the record by a clock that is ahead by so much of that of its machine.
 func (e Exit) Shifted(ahead time.Duration) Exit {
 	e.Start, e.End = e.Start.Add(ahead), e.End.Add(ahead)
+	e.Suspended = ShiftSpans(e.Suspended, ahead)
 	return e
+}
+
+// ShiftSpans returns times by a clock that is ahead by so much.
+func ShiftSpans(spans []Span, ahead time.Duration) []Span {
+	var shifted []Span
+	for _, s := range spans {
+		shifted = append(shifted, Span{s.From.Add(ahead), s.To.Add(ahead)})
+	}
+	return shifted
 }
 
 // Output is one file that the command left, and OutputPattern where it was

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -111,7 +112,7 @@ func (f Folder) Holder() (h Holder, lives bool, err error) {
 	case string(text) == withdrawn+"\n":
 		return h, false, fs.ErrNotExist
 	}
-	if err := json.Unmarshal(text, &h); err != nil {
+	if err := parse(f.path(claimFile), text, &h); err != nil {
 		return h, false, err
 	}
 	free := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == nil // until it is closed
@@ -124,12 +125,18 @@ func (h Holder) IsOfEarlierBoot() bool { return h.Boot != bootID() }
 // Signal sends a signal to the process, if it is still that one.
 func (h Holder) Signal(s unix.Signal) error {
 	fd, err := h.Descriptor()
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		defer unix.Close(fd)
+		return os.NewSyscallError("pidfd_send_signal", unix.PidfdSendSignal(fd, s, nil, 0))
+	case errors.Is(err, os.ErrProcessDone) || !h.is():
+		return os.ErrProcessDone
 	}
-	defer unix.Close(fd)
-	return os.NewSyscallError("pidfd_send_signal", unix.PidfdSendSignal(fd, s, nil, 0))
+	return os.NewSyscallError("kill", unix.Kill(h.PID, s)) // a kernel without descriptors of processes, or none is left
 }
+
+// is reports whether the id is still that of the process.
+func (h Holder) is() bool { return !h.IsOfEarlierBoot() && processes.Started(h.PID) == h.Started }
 
 // Kill ends the process, if it is still that one, and all below it.
 func (h Holder) Kill() error {
@@ -156,7 +163,7 @@ func (h Holder) Descriptor() (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("pidfd_open", err)
 	}
-	if h.IsOfEarlierBoot() || processes.Started(h.PID) != h.Started { // the id is another's by now
+	if !h.is() { // the id is another's by now
 		unix.Close(fd)
 		return -1, os.ErrProcessDone
 	}
@@ -164,7 +171,7 @@ func (h Holder) Descriptor() (int, error) {
 }
 
 // bootID names the time since the machine started.
-func bootID() string {
+var bootID = sync.OnceValue(func() string {
 	text, _ := rawfile.Read("/proc/sys/kernel/random/boot_id")
 	return string(text)
-}
+})

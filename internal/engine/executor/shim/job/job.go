@@ -5,8 +5,10 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,7 +89,10 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), name)
 // Create writes a job's files. The job itself comes last: without it there is
 // none.
 func (f Folder) Create(j Job, c Control) error {
-	return errors.Join(f.WriteControl(c), f.WriteState(State{}), write(f.path(jobFile), j, !j.Local)) // a local one ends with its machine
+	if j.Local { // its files end with its machine
+		return errors.Join(f.OverwriteControl(c), write(f.path(jobFile), j, false))
+	}
+	return errors.Join(f.WriteControl(c), f.WriteState(State{}), write(f.path(jobFile), j, true))
 }
 
 // Job reads what is to be done.
@@ -99,8 +104,44 @@ func (f Folder) Control() (c Control, err error) { return c, read(f.path(control
 // WriteControl is for the server alone.
 func (f Folder) WriteControl(c Control) error { return write(f.path(controlFile), c, false) }
 
-// State reads what a job says of itself.
-func (f Folder) State() (s State, err error) { return s, read(f.path(stateFile), &s) }
+// controlSize is more than the control of a local job has.
+const controlSize = 2 << 10
+
+// OverwriteControl is WriteControl for a job of the server's own machine. It takes no space
+// on the disk but the first time: a job whose server cannot renew it ends. Whoever reads the
+// file at the same moment may find that it is not whole, and reads it again later.
+func (f Folder) OverwriteControl(c Control) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if len(text) > controlSize {
+		return fmt.Errorf("a control of %d bytes is too long", len(text))
+	}
+	text = append(text, bytes.Repeat([]byte(" "), controlSize-len(text))...)
+	return rawfile.Overwrite(f.path(controlFile), text)
+}
+
+// State reads what a job says of itself. Before it has said anything, that is empty.
+func (f Folder) State() (s State, err error) {
+	return s, ignoreMissing(read(f.path(stateFile), &s))
+}
+
+// Mark changes whenever a job on the machine of whoever asks says something else.
+type Mark struct {
+	inode             uint64
+	size              int64
+	modified, changed unix.Timespec
+}
+
+// StateMark is the mark of what a job says of itself.
+func (f Folder) StateMark() (m Mark, err error) {
+	var about unix.Stat_t
+	if err := unix.Lstat(f.path(stateFile), &about); err != nil {
+		return m, &os.PathError{Op: "stat", Path: f.path(stateFile), Err: err}
+	}
+	return Mark{about.Ino, about.Size, about.Mtim, about.Ctim}, nil
+}
 
 // WriteState is for the job alone, once it has its claim.
 func (f Folder) WriteState(s State) error { return write(f.path(stateFile), s, s.Exit != nil) }
@@ -134,7 +175,18 @@ func read(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return parse(path, text, into)
+}
+
+// ErrTorn is of a file that is not whole, as one that the machine was writing when it lost
+// power.
+var ErrTorn = errors.New("the file is not whole")
+
+func parse(path string, text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w: %w", path, ErrTorn, err)
+	}
+	return nil
 }
 
 // write replaces a file as a whole. What must outlast a loss of power is synced.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -66,14 +68,58 @@ func inheritLaunch(l *shim.Launch) error {
 // Measure is what an attempt takes up that has ended.
 func Measure(id string, f Folder) shim.Size { return shim.Before{}.Size(id, shim.Folder(f), 0) }
 
-// obey does what the server tells by a signal alone.
-func obey(a *shim.Alone, told os.Signal) {
-	switch told {
-	case Freeze:
-		a.Freeze()
-	case Thaw:
-		a.Thaw()
+// orders are what the server wants by a signal alone. It may say so before there is an
+// attempt that can be told.
+type orders struct {
+	mu      sync.Mutex
+	attempt *shim.Alone
+	frozen  bool
+	evicted bool
+}
+
+// receive takes orders from here on, to the end of the process: while nobody waited for a
+// signal, it could be dropped.
+func (o *orders) receive() {
+	told := make(chan os.Signal, 8)
+	signal.Notify(told, Freeze, Thaw, Evict)
+	go func() {
+		for s := range told {
+			o.take(s)
+		}
+	}()
+}
+
+func (o *orders) take(s os.Signal) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch s {
+	case Freeze, Thaw:
+		o.frozen = s == Freeze
 	case Evict:
-		a.Evict()
+		o.evicted = true
+	}
+	o.obey()
+}
+
+// give has an attempt obey all orders, also earlier ones.
+func (o *orders) give(a *shim.Alone) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.attempt = a
+	o.obey()
+}
+
+// obey has the attempt do what is wanted, if there is one. The lock is held.
+func (o *orders) obey() {
+	switch a := o.attempt; {
+	case a == nil:
+		return
+	case o.frozen:
+		a.Freeze()
+	default:
+		a.Thaw()
+	}
+	if o.evicted {
+		o.attempt.Evict()
 	}
 }

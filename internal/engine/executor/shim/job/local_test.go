@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -301,7 +302,7 @@ func living(b *shim.Before, h Holder) (pids []int) {
 
 func TestALocalJobIsFrozenThawedAndEvicted(t *testing.T) {
 	t.Parallel()
-	f := submitted(t, "echo up; echo text > file; while [ ! -e go ]; do sleep 0.01; done; echo went; exec sleep 1000", local)
+	f := submitted(t, "echo text > file; echo up; while [ ! -e go ]; do sleep 0.01; done; echo went; exec sleep 1000", local)
 	c, _ := beginLocal(t, f)
 	h := awaitHolder(t, f)
 	awaitLog(t, f, "up")
@@ -347,10 +348,66 @@ func TestALocalJobIsFrozenBeforeItsCommandBegins(t *testing.T) {
 	r := claimed(t, Job{Local: true, Launch: shim.Launch{Argv: []string{"sh"}, Env: []string{"PATH=/bin"}}}, Control{})
 	a := shim.NewAlone(r.job.Launch, r.sampled)
 	for _, told := range []os.Signal{Freeze, Freeze, Thaw, Thaw, Freeze, Evict} {
-		obey(a, told)
+		r.orders.take(told)
 	}
+	r.orders.give(a)
 	if e := a.Run(); !e.Evicted {
 		t.Errorf("%+v", e)
+	}
+}
+
+// The server says again and again that a job is to stand still, until it sees that it does.
+// What it says last counts, also before there is an attempt.
+func TestOrdersBeforeAnAttemptAreRemembered(t *testing.T) {
+	t.Parallel()
+	var o orders
+	for range 20 {
+		o.take(Freeze)
+	}
+	o.take(Thaw)
+	if o.frozen || o.evicted {
+		t.Errorf("frozen %t, evicted %t", o.frozen, o.evicted)
+	}
+	o.take(Evict)
+	o.take(Freeze)
+	if !o.frozen || !o.evicted {
+		t.Errorf("frozen %t, evicted %t", o.frozen, o.evicted)
+	}
+}
+
+// Renewing a job takes no space, since another program may have filled the disk.
+func TestAFullDiskDoesNotKeepAServerFromRenewingAJob(t *testing.T) {
+	t.Parallel()
+	f := Folder(smallDisk(t))
+	if err := f.Create(Job{Local: true}, Control{}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, string(f))
+	if err := f.WriteControl(Control{Renewals: 1}); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	want := Control{Renewals: 1, Until: time.Now().UTC(), RunFence: 3, Seal: []byte("seal")}
+	if err := f.OverwriteControl(want); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := f.Control(); err != nil || !cmp.Equal(c, want) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A job of no sandbox could have put another name of a file of the server's there.
+func TestOverwriteControlWritesToNoOtherFile(t *testing.T) {
+	t.Parallel()
+	for name, link := range map[string]func(from, to string) error{"a link": os.Symlink, "another name": os.Link} {
+		folder := t.TempDir()
+		precious := filepath.Join(folder, "precious")
+		if err := errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), link(precious, filepath.Join(folder, controlFile))); err != nil {
+			t.Fatal(err)
+		}
+		err := Folder(folder).OverwriteControl(Control{})
+		if text, _ := os.ReadFile(precious); err == nil || string(text) != "precious" {
+			t.Errorf("%s: %v, and the file has %q", name, err, text)
+		}
 	}
 }
 
@@ -423,10 +480,10 @@ func TestALocalJobBeginsWhateverTheServersClockIs(t *testing.T) {
 	}
 }
 
-// A job on a full disk says how its command ended.
-func TestAFullDiskDoesNotKeepBackHowAJobEnded(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
+// smallDisk is a file system of one megabyte.
+func smallDisk(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
 	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
 		if os.Getenv("CI") != "" && os.Getuid() == 0 {
 			t.Fatal(err)
@@ -434,7 +491,21 @@ func TestAFullDiskDoesNotKeepBackHowAJobEnded(t *testing.T) {
 		t.Skip("a file system of a test needs root: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
-	f := Folder(filepath.Join(folder, "attempt"))
+	return folder
+}
+
+// fill fills a file system.
+func fill(t *testing.T, folder string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// A job on a full disk says how its command ended.
+func TestAFullDiskDoesNotKeepBackHowAJobEnded(t *testing.T) {
+	t.Parallel()
+	f := Folder(filepath.Join(smallDisk(t), "attempt"))
 	work := filepath.Join(string(f), shim.WorkFolder)
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		t.Fatal(err)
@@ -454,9 +525,7 @@ func TestAFullDiskDoesNotKeepBackHowAJobEnded(t *testing.T) {
 	if err != nil || len(reserved) > 0 {
 		t.Errorf("it leaves %v, %v", reserved, err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "filler"), make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		t.Fatal(err)
-	}
+	fill(t, work)
 	if _, err := f.Reserve(); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("where there is no space: %v", err)
 	}

@@ -73,11 +73,11 @@ func Main(args []string) int {
 	if err != nil {
 		return shim.BadArguments
 	}
-	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), orders: make(chan os.Signal, 8), done: make(chan struct{})}
+	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), done: make(chan struct{})}
 	signal.Notify(r.signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	claim := folder.Claim
 	if j.Local {
-		signal.Notify(r.orders, Freeze, Thaw, Evict) // before the server sees the claim
+		r.orders.receive() // before the server sees the claim
 		claim = folder.Hold
 	}
 	switch err := claim(j.Launch.Fence); {
@@ -110,10 +110,10 @@ type runner struct {
 	attempt *shim.Alone
 	last    *os.File // reserved for how the command ended; nil: nothing is
 	signals chan os.Signal
-	orders  chan os.Signal // of the server of this machine
-	done    chan struct{}  // closed when the command has ended
-	ended   bool           // by the cluster, as it said itself
-	control Control        // what the server wants
+	orders  orders        // of the server of this machine
+	done    chan struct{} // closed when the command has ended
+	ended   bool          // by the cluster, as it said itself
+	control Control       // what the server wants
 	state   State
 	beat    time.Time
 }
@@ -127,6 +127,7 @@ func (r *runner) carryOut(p shim.Program) shim.Exit {
 	}
 	a := shim.NewAlone(*l, r.sampled)
 	r.attempt = a
+	r.orders.give(a)
 	switch {
 	case errors.Is(why, errStopped):
 		a.Stop(0)
@@ -316,9 +317,6 @@ func (r *runner) listen(a *shim.Alone) {
 		select {
 		case <-r.done:
 			return
-		case order := <-r.orders:
-			obey(a, order)
-			continue
 		case told = <-r.signals:
 			r.ended = r.ended || !r.isLook(told)
 		case <-look.C:

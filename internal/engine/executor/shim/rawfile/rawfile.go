@@ -81,6 +81,29 @@ func Write(path string, flags int, text []byte) error {
 	return nil
 }
 
+// Overwrite writes text over what is at the beginning of a file, which it makes if there is
+// none. The file must be a regular one with no other name: somebody else may write to its
+// folder.
+func Overwrite(path string, text []byte) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var about unix.Stat_t
+	err = unix.Fstat(fd, &about)
+	if err == nil && (about.Mode&unix.S_IFMT != unix.S_IFREG || about.Nlink != 1) {
+		err = unix.EINVAL
+	}
+	if err == nil {
+		_, err = WriteAll(fd, text)
+	}
+	if err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
 // WriteAll writes all of text, or says how much of it.
 func WriteAll(fd int, text []byte) (written int, err error) {
 	for written < len(text) {
