@@ -3,7 +3,6 @@ package local
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,21 +42,19 @@ func (c *cluster) adopt() error {
 func (c *cluster) adoptTask(n int, by share) {
 	t := c.newTask(by.Key.Folder())
 	process, lives := awaitClaim(t.folder, filepath.Join(c.slots.folder, strconv.Itoa(n)))
-	fd, err := -1, os.ErrProcessDone
-	if lives {
-		fd, err = process.Descriptor()
-	}
-	if err != nil {
-		if !errors.Is(err, os.ErrProcessDone) {
-			c.log.Error("cannot watch a task of an earlier server", slog.String("attempt", t.id), slog.Any("error", err))
-		}
+	if !lives {
 		return
 	}
 	t.ready, t.started, t.share, t.slot, t.process = true, true, by, n, process
 	c.slots.used[n] = true
 	c.room.occupy(by)
 	c.tasks[t.id] = t
-	c.watch(t, fd, func() {})
+	c.watch(t, func() bool {
+		return c.awaitProcess(process, func() bool {
+			_, lives, err := t.folder.Holder()
+			return err == nil && !lives
+		})
+	})
 }
 
 // claimWithin is how long a process may take to claim its attempt once it is started.
@@ -68,11 +65,18 @@ const claimWithin = 10 * time.Second
 func awaitClaim(f job.Folder, slot string) (h job.Holder, lives bool) {
 	for until := time.Now().Add(claimWithin); ; {
 		h, lives, err := f.Holder()
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || !isLocked(slot) || time.Now().After(until) {
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || !isLocked(slot) || isGone(f) || time.Now().After(until) {
 			return h, lives
 		}
 		_, _ = unix.Poll(nil, 5)
 	}
+}
+
+// isGone reports whether the folder of a task was removed, whose process ends what is left
+// of its command.
+func isGone(f job.Folder) bool {
+	_, err := os.Stat(string(f))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func isLocked(path string) bool {
@@ -99,11 +103,18 @@ func (c *cluster) tidy() error {
 		f := job.Folder(c.dir(name))
 		if spare || useless(f) {
 			err = errors.Join(err, folder.RemoveAll(c.dir(name)))
-		} else if h, _, herr := f.Holder(); herr == nil && h.IsOfEarlierBoot() {
-			err = errors.Join(err, sharedfolder.ForgetEnd(f, h.Fence))
+		} else if j, jerr := f.Job(); jerr == nil && isOfEarlierBoot(f) {
+			err = errors.Join(err, sharedfolder.ForgetEnd(f, j.Launch.Fence))
 		}
 	}
 	return err
+}
+
+// isOfEarlierBoot reports whether a task began before the machine was last started. Its claim
+// may not have reached the disk whole.
+func isOfEarlierBoot(f job.Folder) bool {
+	h, _, err := f.Holder()
+	return errors.Is(err, job.ErrTorn) || err == nil && h.IsOfEarlierBoot()
 }
 
 // useless reports whether nothing was ever done in a folder, and nothing will be. Nothing
@@ -113,9 +124,11 @@ func useless(f job.Folder) bool {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return true
-	case err != nil: // another one cannot read it either
+	case errors.Is(err, job.ErrTorn): // nobody can read it
 		_, lives, _ := f.Holder()
 		return !lives
+	case err != nil: // another server may
+		return false
 	case f.Claimed():
 		return false
 	}

@@ -48,8 +48,12 @@ func newRoom(c Config) room {
 }
 
 // fits reports whether an attempt can run beside those that do. One that is
-// larger than the machine runs alone.
+// larger than the machine runs alone. A try of the sandbox always fits: what an earlier
+// server has started must not keep this one from serving.
 func (r *room) fits(s executor.Spec) bool {
+	if isTry(s.Key) {
+		return true
+	}
 	if r.sharedBy(s.SharedGPU, s.Key.Run) == nil && s.GPU > r.gpus-len(r.devices) {
 		return false
 	}
@@ -60,6 +64,9 @@ func (r *room) fits(s executor.Spec) bool {
 
 // take gives an attempt its share, with devices.
 func (r *room) take(s executor.Spec) share {
+	if isTry(s.Key) {
+		s = executor.Spec{Key: s.Key}
+	}
 	taken := share{Key: s.Key, VCPU: s.VCPU, Memory: s.MemoryBytes, SharedGPU: s.SharedGPU}
 	if shared := r.sharedBy(s.SharedGPU, s.Key.Run); shared != nil {
 		taken.Devices = shared.devices

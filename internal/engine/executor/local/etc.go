@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/engine/executor/command"
 )
 
@@ -54,8 +56,11 @@ func sharedEtc(folder string, idle bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err = copyEtc(fresh); err == nil {
+	switch err = copyEtc(fresh); {
+	case err == nil:
 		err = os.Rename(fresh, etc)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fresh, nil // what is there will do for this server; a later one copies all of it
 	}
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(fresh))
@@ -85,8 +90,13 @@ func copyEtc(etc string) error {
 	if err := os.Chmod(etc, 0o755); err != nil {
 		return err
 	}
+	var full error
 	eachShared(func(path string, info fs.FileInfo) error {
-		return copyShared(path, info, filepath.Join(etc, strings.TrimPrefix(path, "/etc")))
+		err := copyShared(path, info, filepath.Join(etc, strings.TrimPrefix(path, "/etc")))
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			full = err
+		}
+		return err
 	})
 	for name, text := range made {
 		path := filepath.Join(etc, name)
@@ -94,7 +104,7 @@ func copyEtc(etc string) error {
 			return err
 		}
 	}
-	return nil
+	return full
 }
 
 // eachShared visits what is shared of /etc and may be read by everybody.
@@ -125,7 +135,7 @@ func copyShared(path string, info fs.FileInfo, target string) error {
 	case info.IsDir():
 		return makeOpen(target)
 	case info.Mode().IsRegular() && info.Size() <= maxShared:
-		copyFile(path, target)
+		return copyFile(path, target)
 	case info.Mode().Type() == fs.ModeSymlink:
 		if link, err := os.Readlink(path); err == nil {
 			_ = os.Symlink(link, target)
@@ -142,9 +152,14 @@ func makeOpen(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-func copyFile(from, to string) {
+func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
-	if err == nil && os.WriteFile(to, text, 0o600) == nil {
-		_ = os.Chmod(to, 0o644)
+	if err != nil {
+		return nil //nolint:nilerr // it is left out
 	}
+	err = errors.Join(os.WriteFile(to, text, 0o600), os.Chmod(to, 0o644))
+	if err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB, c local.Config) *local.Driver {
 	t.Helper()
-	c.Shim = os.Getenv(smallShim)
+	c.Shim = cmp.Or(c.Shim, os.Getenv(smallShim))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -19,7 +19,7 @@ import (
 // another's behind, and would be told of its end, not of ours.
 func (d *Driver) try(ctx context.Context) (limits string, err error) {
 	s := executor.Spec{
-		Key:   executor.Key{Run: ids.Run("try-" + rand.Text())},
+		Key:   executor.Key{Run: ids.Run(tryPrefix + rand.Text())},
 		Fence: "try", Interpreter: "sh", Command: "cat /proc/self/limits; exit 42", Timeout: 20 * time.Second,
 		DiskBytes: 1 << 30, MemoryBytes: 1 << 30,
 	}
@@ -42,6 +42,11 @@ func (d *Driver) try(ctx context.Context) (limits string, err error) {
 	}
 	return "", errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), executor.NoRun, h, 0))
 }
+
+// tryPrefix begins the names of tries of the sandbox.
+const tryPrefix = "try-"
+
+func isTry(k executor.Key) bool { return strings.HasPrefix(string(k.Run), tryPrefix) }
 
 func (d *Driver) readLog(ctx context.Context, h executor.Handle) (string, error) {
 	log, err := d.Logs(ctx, h, 0)

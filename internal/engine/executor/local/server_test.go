@@ -114,26 +114,74 @@ func TestATaskOutlivesItsServer(t *testing.T) {
 // power. It is lost with the machine, even if its end is there.
 func TestATaskFromBeforeTheMachineStartedIsLost(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewFixture(t, bare)
-	s := b.Spec(t, "true")
-	h := b.Submit(t, s)
-	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
-		t.Fatalf("it ends as %+v", seen)
-	}
-	b.Leave()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	claim := filepath.Join(s.Dir, "claim")
-	text, cerr := os.ReadFile(claim)
-	if err := errors.Join(err, cerr); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	text = bytes.ReplaceAll(text, bytes.TrimSpace(boot), []byte("an-earlier-one"))
-	if err := os.WriteFile(claim, text, 0o600); err != nil {
+	for name, change := range map[string]func(claim []byte) []byte{
+		"its claim is of an earlier time": func(claim []byte) []byte {
+			return bytes.ReplaceAll(claim, bytes.TrimSpace(boot), []byte("an-earlier-one"))
+		},
+		"its claim did not reach the disk": func([]byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewFixture(t, bare)
+			s := b.Spec(t, "true")
+			h := b.Submit(t, s)
+			if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+				t.Fatalf("it ends as %+v", seen)
+			}
+			b.Leave()
+			claim := filepath.Join(s.Dir, "claim")
+			text, err := os.ReadFile(claim)
+			if err == nil {
+				err = os.WriteFile(claim, change(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Subject = bare(t, b.Folder)
+			if seen := b.End(t, h); seen.Phase != executor.Gone || seen.Reason != executor.Lost {
+				t.Errorf("after the machine was restarted it is %+v", seen)
+			}
+		})
+	}
+}
+
+// A server that starts on a machine without room for another task can serve all the same:
+// its tasks must be renewed, and its queue be filled.
+func TestAServerStartsOnAFullMachine(t *testing.T) {
+	t.Parallel()
+	full := func(t testing.TB, folder string) drivertest.Subject {
+		return subject(t, local.Config{Folder: folder, MemoryBytes: 1 << 30})
+	}
+	b := drivertest.NewFixture(t, full)
+	s := b.Spec(t, "echo up; sleep 600")
+	s.MemoryBytes = 1 << 30
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "up\n")
+	b.Leave()
+	b.Subject = full(t, b.Folder)
+	if caps, err := b.Capabilities(t.Context()); err != nil || !caps.Ready {
+		t.Errorf("%s, %v", caps.Problem, err)
+	}
+	if err := b.Stop(t.Context(), executor.NoRun, h, 0); err != nil {
 		t.Fatal(err)
 	}
-	b.Subject = bare(t, b.Folder)
-	if seen := b.End(t, h); seen.Phase != executor.Gone || seen.Reason != executor.Lost {
-		t.Errorf("after the machine was restarted it is %+v", seen)
+	b.End(t, h)
+}
+
+// That the program beside tasks cannot be started is not a task's failure.
+func TestATaskWhoseShimCannotBeStartedIsLost(t *testing.T) {
+	t.Parallel()
+	for name, program := range map[string]string{"it is not there": "/no/such/shim", "it ends at once": "/bin/false"} {
+		b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
+			return subject(t, local.Config{Folder: folder, Sandbox: local.None, Shim: program})
+		})
+		if seen := b.End(t, b.Submit(t, b.Spec(t, "true"))); seen.Phase != executor.Gone || seen.Reason != executor.NodeLost || seen.Detail == "" {
+			t.Errorf("%s: %+v", name, seen)
+		}
 	}
 }
 

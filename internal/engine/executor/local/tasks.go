@@ -3,8 +3,9 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"log/slog"
 	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
 // task is an attempt that waits, runs, or has run. The cluster's lock guards it.
@@ -67,20 +69,62 @@ func (c *cluster) next() *task {
 // startQueued starts what fits.
 func (c *cluster) startQueued() {
 	for t := c.next(); t != nil; t = c.next() {
-		if err := c.start(t); err != nil {
+		err := c.start(t)
+		switch {
+		case err == nil:
+		case isShortOf(err):
+			c.log.Warn("cannot start a task yet", slog.String("attempt", t.id), slog.Any("error", err))
+			c.startLater(t)
+			return
+		default:
 			c.end(t, notStarted(err))
 		}
 	}
 }
 
+// isShortOf reports whether the machine lacks for the moment what a process takes.
+func isShortOf(err error) bool {
+	for _, lack := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, errNoSlot} {
+		if errors.Is(err, lack) {
+			return true
+		}
+	}
+	return false
+}
+
+// startAgain is how long nothing is started once the machine lacked what a process takes.
+const startAgain = time.Second
+
+// startLater puts a task that could not be started back at the head of the queue.
+func (c *cluster) startLater(t *task) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.room.free(t.share)
+	if t.slot >= 0 {
+		c.slots.free(t.slot)
+	}
+	t.started, t.slot = false, -1
+	c.queue = slices.Insert(c.queue, 0, t)
+	c.watching.Go(func() {
+		select {
+		case <-c.ctx.Done():
+		case <-time.After(startAgain):
+			c.startQueued()
+		}
+	})
+}
+
 var errNotPermitted = errors.New("whoever wanted the task has lost its run")
 
-// notStarted is what is said of a task whose process could not be started.
+// notStarted is what is said of a task whose process could not be started. That is the
+// machine's fault, unless the machine does not have the task's program.
 func notStarted(err error) reconciler.JobStatus {
-	s := reconciler.JobStatus{Ended: true, Silent: true, Leaving: true, Reason: executor.StartFailed, Detail: err.Error()}
+	s := reconciler.JobStatus{Ended: true, Silent: true, Leaving: true, Reason: executor.NodeLost, Detail: "its process could not be started: " + err.Error()}
 	switch {
 	case errors.Is(err, errNotPermitted):
 		s.Never = true
+	case errors.Is(err, exec.ErrNotFound):
+		s.Reason, s.Detail = executor.StartFailed, err.Error()
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		s.Reason = executor.NoSpace
 	}
@@ -113,11 +157,13 @@ func (c *cluster) start(t *task) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.spec, t.process = executor.Spec{}, job.Process(p.Pid)
-	fd, err := t.process.Descriptor()
-	if err != nil {
-		fd = -1 // a thread waits for it
-	}
-	c.watch(t, fd, func() { _, _ = p.Wait() })
+	c.watch(t, func() bool {
+		over := c.awaitProcess(t.process, func() bool { return isZombie(p.Pid) })
+		if over {
+			_, _ = p.Wait()
+		}
+		return over
+	})
 	return nil
 }
 
@@ -150,16 +196,40 @@ func (c *cluster) fork(t *task, s slot, l shim.Launch) (*os.Process, error) {
 	})
 }
 
-// watch notes when the process of a task has ended, by a descriptor of it. The lock is
-// held.
-func (c *cluster) watch(t *task, fd int, reap func()) {
+// watch notes when the process of a task has ended; over waits for that, and reports
+// whether it has.
+func (c *cluster) watch(t *task, over func() bool) {
 	c.watching.Go(func() {
-		if fd < 0 || awaitEnd(c.ctx, fd) {
-			reap()
-			c.end(t, statusAfter(t.folder))
+		if over() {
+			c.endOf(t)
 			c.startQueued()
 		}
 	})
+}
+
+// awaitProcess reports whether a process has ended, and not the cluster before. Where there
+// is no descriptor of it, has is asked again and again.
+func (c *cluster) awaitProcess(h job.Holder, has func() bool) bool {
+	fd, err := h.Descriptor()
+	switch {
+	case err == nil:
+		return awaitEnd(c.ctx, fd)
+	case errors.Is(err, os.ErrProcessDone):
+		return true
+	}
+	for c.ctx.Err() == nil && !has() {
+		select {
+		case <-c.ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	}
+	return c.ctx.Err() == nil
+}
+
+// isZombie reports whether a process of ours has ended and waits to be reaped.
+func isZombie(pid int) bool {
+	state := processes.Stat(processes.Folder(pid))
+	return len(state) == 0 || state[0] == "Z"
 }
 
 // awaitEnd reports whether the process of a descriptor has ended, and not ctx before. No
@@ -188,27 +258,27 @@ func awaitEnd(ctx context.Context, fd int) bool {
 	return ctx.Err() == nil
 }
 
-// statusAfter is what is said of a task whose process has ended. What its record says
-// comes before that.
-func statusAfter(f job.Folder) reconciler.JobStatus {
+// endOf is end for a task whose process has ended. What its record says comes before what is
+// said here.
+func (c *cluster) endOf(t *task) {
 	s := reconciler.JobStatus{Ended: true, Leaving: true, Reason: executor.Lost, Detail: "its shim has ended without a word"}
-	if _, _, err := f.Holder(); errors.Is(err, fs.ErrNotExist) {
-		s.Never, s.Detail = true, "its shim has ended before it began"
+	said, _ := t.folder.State()
+	if said.Exit == nil {
+		c.groups.end(t.slot)
+		if !t.folder.Claimed() {
+			s.Reason, s.Detail = executor.NodeLost, "its shim has ended before it began"
+		}
+	} else if slices.Contains(said.Exit.NotEnforced, "cpu") {
+		c.groups.forget(t.slot) // somebody has removed them
 	}
-	return s
+	c.end(t, s)
 }
 
 // end notes that a task is over, and gives back what it had of the machine.
 func (c *cluster) end(t *task, s reconciler.JobStatus) {
-	said, _ := t.folder.State()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.slot >= 0 {
-		if said.Exit == nil {
-			c.groups.end(t.slot)
-		} else if slices.Contains(said.Exit.NotEnforced, "cpu") {
-			c.groups.forget(t.slot) // somebody has removed them
-		}
 		c.slots.free(t.slot)
 	}
 	c.room.free(t.share)

@@ -177,17 +177,23 @@ func (r *Runner) newDriver() (*local.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	caps, err := d.Capabilities(r.ctx)
-	if err == nil && !caps.Ready {
-		err = fault.Unavailable("%s", caps.Problem).WithCode("no_sandbox")
-	}
+	err = r.endAll(r.ctx, d)
 	if err == nil {
-		err = r.endAll(r.ctx, d)
+		err = ready(r.ctx, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// ready is an error where the sandbox of the driver does not work.
+func ready(ctx context.Context, d *local.Driver) error {
+	caps, err := d.Capabilities(ctx)
+	if err == nil && !caps.Ready {
+		err = fault.Unavailable("%s", caps.Problem).WithCode("no_sandbox")
+	}
+	return err
 }
 
 // endAll clears away what a server that was killed has left.

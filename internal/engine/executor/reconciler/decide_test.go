@@ -180,7 +180,7 @@ func TestTheTimesOfAnAttemptAreItsOwnOnTheSameMachine(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	e := v.outcome.Exit
-	if !e.Start.Equal(start.Add(-ahead)) || e.End.Sub(e.Start) != 30*time.Second || !e.OwnEnd.IsZero() || len(e.Suspended) != 1 {
+	if !e.Start.Equal(start.Add(-ahead)) || e.End.Sub(e.Start) != 30*time.Second || !e.OwnEnd.IsZero() || len(e.Suspended) != 1 || !e.Suspended[0].From.Equal(still[0].From.Add(-ahead)) || !e.Suspended[0].To.Equal(still[0].To.Add(-ahead)) {
 		t.Errorf("%+v", e)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
 // Snapshot lists all attempts.
@@ -43,7 +44,7 @@ func (d *Driver) status(a *attempt) executor.Status {
 			s.Reason = executor.Stopping
 		}
 		if d.config.SameMachine && a.Usage != nil {
-			s.Suspended = slices.Clone(a.Usage.Suspended)
+			s.Suspended = shim.ShiftSpans(a.Usage.Suspended, -d.clockOffset())
 		}
 	case a.known && a.seen.Waits && a.seen.Reason != "":
 		s.Reason, s.Detail = a.seen.Reason, a.seen.Detail
