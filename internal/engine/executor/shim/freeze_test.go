@@ -64,7 +64,7 @@ func TestAFrozenCommandStandsStill(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.tell(t, thaw)
-		if e := a.end(t); e.Code != 5 || len(e.Suspended) != 1 {
+		if e := a.end(t); e.Code != 5 || len(e.Suspended) == 0 {
 			t.Errorf("%s: %+v", name, e)
 		}
 		if err := os.Remove(gate); err != nil {
@@ -133,7 +133,7 @@ func TestFrozenTimeIsSuspended(t *testing.T) {
 	a.tell(t, thaw)
 	open()
 	e := a.end(t)
-	if e.Code != 3 || len(e.Suspended) != 1 {
+	if e.Code != 3 || len(e.Suspended) == 0 {
 		t.Fatalf("%+v", e)
 	}
 	if s := e.Suspended[0]; !s.From.Equal(first.Suspended[0].From) || s.To.Before(second.At) || s.To.After(e.End) {
