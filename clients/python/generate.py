@@ -34,6 +34,7 @@ WORDS = {
     "AsyncOutput": "Output",
     "AsyncOutputFile": "OutputFile",
     "AsyncIterator": "Iterator",
+    "AsyncLock": "Lock",
     "AsyncStream": "Stream",
     "asynccontextmanager": "contextmanager",
     "aclosing": "closing",

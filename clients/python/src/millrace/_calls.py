@@ -28,6 +28,7 @@ class Call(Generic[T_co]):
     query: Query = field(default_factory=dict[str, str | int | bool | None])
     bare: bool = False  # the answer is the data itself
     keyed: bool = False  # the route takes an Idempotency-Key
+    any_team: bool = False  # the answer is the same in every team, and the request names none
 
     def json(self) -> Any:
         return (
@@ -59,7 +60,7 @@ def me() -> Call[models.Me]:
 
 
 def teams() -> Call[list[models.TeamRow]]:
-    return Call("GET", "/auth/teams", list[models.TeamRow])
+    return Call("GET", "/auth/teams", list[models.TeamRow], any_team=True)
 
 
 def workflows() -> Call[list[models.WorkflowRow]]:

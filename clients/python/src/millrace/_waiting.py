@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 AsyncStream: TypeAlias = AsyncGenerator[T, None]
 Stream: TypeAlias = Generator[T, None, None]
+
+AsyncLock = anyio.Lock
+Lock = threading.Lock
 
 
 async def async_sleep(seconds: float) -> None:

@@ -20,7 +20,7 @@ from .._calls import Call
 from .._credentials import Account
 from .._sse import Frame, Frames
 from .._views import say
-from .._waiting import Stream, blocking, sleep
+from .._waiting import Lock, Stream, blocking, sleep
 from ..errors import APIError, ConnectionLost, MillraceError, NotFound, duration, error_type
 from ..models import Detail
 
@@ -37,6 +37,7 @@ class Transport:
         self.progress = progress  # whether people see what the client waits for
         self.http = http or httpx.Client(timeout=httpx.Timeout(timeout, connect=15))
         self._team_id: str | None = account.team if account.team.startswith("team_") else None
+        self._team_lock = Lock()
 
     def close(self) -> None:
         self.http.close()
@@ -97,7 +98,7 @@ class Transport:
 
     def _send(self, call: Call[Any], headers: dict[str, str]) -> httpx.Response:
         """Sends once; a token that was refused is renewed."""
-        sent = self._headers()
+        sent = (self._identity() if call.any_team else self._headers())
         arguments: dict[str, Any] = {"params": call.params(), "json": call.json()}
         url = self.account.server + call.path
         response = self.http.request(call.method, url, headers={**sent, **headers}, **arguments)
@@ -110,20 +111,27 @@ class Transport:
         return response
 
     def _headers(self) -> dict[str, str]:
+        headers = self._identity()
+        if self.account.team:
+            headers["X-Team-Id"] = self._team()
+        return headers
+
+    def _identity(self) -> dict[str, str]:
         headers = {"User-Agent": USER_AGENT}
         if self.account.source:
             headers["Authorization"] = "Bearer " + blocking(self.account.source.token)
-        if self.account.team and self._team_id is None:
-            self._team_id = ""  # asked for without naming a team
-            self._team_id = self._find_team(self.account.team)
-        if self._team_id:
-            headers["X-Team-Id"] = self._team_id
         return headers
+
+    def _team(self) -> str:
+        """The id of the account's team, looked up once."""
+        with self._team_lock:
+            if self._team_id is None:
+                self._team_id = self._find_team(self.account.team)
+            return self._team_id
 
     def _find_team(self, name: str) -> str:
         found = [team.id for team in self.call(calls.teams()) if team.name.casefold() == name.casefold()]
         if len(found) != 1:
-            self._team_id = None
             count = f"{len(found)} of your teams are" if found else "none of your teams is"
             raise (MillraceError if found else NotFound)(f"{count} called {name!r}: name one by its id")
         return found[0]
