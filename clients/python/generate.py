@@ -45,6 +45,7 @@ WORDS = {
     "async_sleep": "sleep",
     "async_blocking": "blocking",
     "async_each": "each",
+    "async_finally": "always",
 }
 
 

@@ -28,6 +28,7 @@ class Call(Generic[T_co]):
     query: Query = field(default_factory=dict[str, str | int | bool | None])
     bare: bool = False  # the answer is the data itself
     keyed: bool = False  # the route takes an Idempotency-Key
+    again: bool = False  # a POST that has the same effect when it arrives twice
     any_team: bool = False  # the answer is the same in every team, and the request names none
 
     def json(self) -> Any:
@@ -141,7 +142,7 @@ def delete_file(key: str, source: str) -> Call[models.FileDeleted]:
 
 
 def presign(body: models.Presign) -> Call[models.PresignedUpload]:
-    return Call("POST", "/api/files/presign", models.PresignedUpload, body)
+    return Call("POST", "/api/files/presign", models.PresignedUpload, body, again=True)
 
 
 def begin_upload(body: Mapping[str, Any]) -> Call[models.LargeUpload]:
@@ -149,8 +150,13 @@ def begin_upload(body: Mapping[str, Any]) -> Call[models.LargeUpload]:
 
 
 def sign_parts(id: str, numbers: list[int]) -> Call[list[models.SignedPart]]:
-    return Call("POST", path("/api/files/uploads/{}/parts", id), list[models.SignedPart], {"numbers": numbers})
+    body = {"numbers": numbers}
+    return Call("POST", path("/api/files/uploads/{}/parts", id), list[models.SignedPart], body, again=True)
 
 
 def complete_upload(id: str, body: Mapping[str, Any]) -> Call[models.File]:
-    return Call("POST", path("/api/files/uploads/{}/complete", id), models.File, body)
+    return Call("POST", path("/api/files/uploads/{}/complete", id), models.File, body, again=True)
+
+
+def abort_upload(id: str) -> Call[models.UploadAborted]:
+    return Call("DELETE", path("/api/files/uploads/{}", id), models.UploadAborted)

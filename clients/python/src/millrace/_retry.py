@@ -8,6 +8,7 @@ import httpx
 
 ATTEMPTS = 6
 LONGEST_ASKED = 90.0  # a server that asks to wait longer is not waited for
+SETTLING = 90.0  # how long a server may take until it lists what has arrived in its bucket
 
 
 def repeatable(method: str, keyed: bool) -> bool:

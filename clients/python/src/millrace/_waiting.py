@@ -46,6 +46,16 @@ def blocking(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return function(*args, **kwargs)
 
 
+async def async_finally(function: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Calls what has to be done even after the caller was cancelled."""
+    with anyio.CancelScope(shield=True):
+        await function(*args, **kwargs)
+
+
+def always(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    function(*args, **kwargs)
+
+
 async def async_each(limit: int, function: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
     """Calls function for all items, at most limit at once; the first failure ends it."""
     room = anyio.Semaphore(limit)

@@ -17,8 +17,8 @@ from .. import _retry as retry
 from .. import models
 from .._inputs import DataFrame, write_frame
 from .._local import Content, Fetching, entries_of, safe_name, sha256_of
-from .._waiting import async_blocking, async_each, async_sleep
-from ..errors import APIError, TransferFailed
+from .._waiting import async_blocking, async_each, async_finally, async_sleep
+from ..errors import APIError, ConnectionLost, ServerError, TransferFailed
 from .transport import AsyncTransport, refusal
 
 LARGE_FROM = 64 << 20
@@ -63,11 +63,22 @@ class AsyncTransfer:
             return await self.upload(path, name, None, large_from)
 
     async def _check(self, path: Path, key: str, sha256: str) -> models.File:
+        attempt, waited = 0, 0.0
+        while (file := await self._listed(key)) is None:
+            if waited >= retry.SETTLING:
+                raise TransferFailed(f"{path} did not arrive: upload it again")
+            attempt += 1
+            pause = retry.backoff(attempt)
+            waited += pause
+            await async_sleep(pause)
+        if file.sha256 is not None and file.sha256 != sha256:
+            raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
+        return file
+
+    async def _listed(self, key: str) -> models.File | None:
         async for file in self.transport.pages(calls.files(key)):
-            if file.sha256 is not None and file.sha256 != sha256:
-                raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
             return file
-        raise TransferFailed(f"{path} did not arrive: upload it again")
+        return None
 
     async def _upload_parts(self, content: Content, what: dict[str, Any], more: dict[str, Any]) -> models.File:
         size = content.size
@@ -77,8 +88,12 @@ class AsyncTransfer:
             offset = (number - 1) * upload.part_size
             await self._send_part(upload.upload_id, number, content, offset, min(upload.part_size, size - offset))
 
-        await async_each(AT_ONCE, send, range(1, upload.part_count + 1))
-        return await self._complete(upload.upload_id, {"sha256": await async_blocking(content.sha256), **more})
+        try:
+            await async_each(AT_ONCE, send, range(1, upload.part_count + 1))
+            return await self._complete(upload.upload_id, {"sha256": await async_blocking(content.sha256), **more})
+        except BaseException:  # nobody goes on with it, and a team may have few open uploads
+            await async_finally(self.transport.attempt, calls.abort_upload(upload.upload_id))
+            raise
 
     async def _send_part(self, id: str, number: int, content: Content, offset: int, size: int) -> None:
         # With its MD5 a store refuses a part that breaks off.
@@ -86,7 +101,13 @@ class AsyncTransfer:
         attempt = 0
         while True:
             attempt += 1
-            signed = await self.transport.call(calls.sign_parts(id, [number]))
+            try:
+                signed = await self.transport.call(calls.sign_parts(id, [number]))
+            except (ConnectionLost, ServerError):
+                if attempt >= retry.ATTEMPTS:
+                    raise
+                await async_sleep(retry.backoff(attempt))
+                continue
             try:
                 await self._put(signed[0].url, content, offset, size, {"Content-MD5": md5})
                 return
@@ -94,13 +115,15 @@ class AsyncTransfer:
                 await self._pause(error, content.path, attempt)
 
     async def _complete(self, id: str, body: dict[str, Any]) -> models.File:
+        """Asks until there is an answer: hashing takes its time, and who asks again gets the same one."""
         attempt = 0
         while True:
             attempt += 1
             try:
                 return await self.transport.call(calls.complete_upload(id, body))
-            except APIError as error:  # hashing takes its time, and who asks again gets the same answer
-                if (error.status < 500 and error.code != "upload_busy") or attempt >= 2 * retry.ATTEMPTS:
+            except (APIError, ConnectionLost) as error:
+                refused = isinstance(error, APIError) and error.status < 500 and error.code != "upload_busy"
+                if refused or attempt >= 2 * retry.ATTEMPTS:
                     raise
             await async_sleep(retry.backoff(attempt))
 

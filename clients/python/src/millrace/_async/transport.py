@@ -28,6 +28,7 @@ T = TypeVar("T")
 # A stream says something every 25 seconds.
 SILENCE = 80.0
 STREAM_ATTEMPTS = 40
+ATTEMPT = 10.0  # seconds, for a call that is sent once
 
 
 class AsyncTransport:
@@ -63,7 +64,7 @@ class AsyncTransport:
 
     async def _answer(self, call: Call[T], key: str | None) -> tuple[T, Any]:
         headers = {"Idempotency-Key": key or str(uuid.uuid4())} if call.keyed else {}
-        again = retry.repeatable(call.method, call.keyed)
+        again = retry.repeatable(call.method, call.keyed or call.again)
         attempt = 0
         while True:
             attempt += 1
@@ -108,6 +109,12 @@ class AsyncTransport:
                 sent["Authorization"] = "Bearer " + fresh
                 response = await self.http.request(call.method, url, headers={**sent, **headers}, **arguments)
         return response
+
+    async def attempt(self, call: Call[Any]) -> None:
+        """Sends once, and says nothing of a failure: for what the server would do by itself, only later."""
+        with contextlib.suppress(Exception):
+            url = self.account.server + call.path
+            await self.http.request(call.method, url, headers=await self._headers(), timeout=ATTEMPT)
 
     async def _headers(self) -> dict[str, str]:
         headers = await self._identity()

@@ -18,8 +18,8 @@ from .. import _retry as retry
 from .. import models
 from .._inputs import DataFrame, write_frame
 from .._local import Content, Fetching, entries_of, safe_name, sha256_of
-from .._waiting import blocking, each, sleep
-from ..errors import APIError, TransferFailed
+from .._waiting import blocking, each, always, sleep
+from ..errors import APIError, ConnectionLost, ServerError, TransferFailed
 from .transport import Transport, refusal
 
 LARGE_FROM = 64 << 20
@@ -64,11 +64,22 @@ class Transfer:
             return self.upload(path, name, None, large_from)
 
     def _check(self, path: Path, key: str, sha256: str) -> models.File:
+        attempt, waited = 0, 0.0
+        while (file := self._listed(key)) is None:
+            if waited >= retry.SETTLING:
+                raise TransferFailed(f"{path} did not arrive: upload it again")
+            attempt += 1
+            pause = retry.backoff(attempt)
+            waited += pause
+            sleep(pause)
+        if file.sha256 is not None and file.sha256 != sha256:
+            raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
+        return file
+
+    def _listed(self, key: str) -> models.File | None:
         for file in self.transport.pages(calls.files(key)):
-            if file.sha256 is not None and file.sha256 != sha256:
-                raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
             return file
-        raise TransferFailed(f"{path} did not arrive: upload it again")
+        return None
 
     def _upload_parts(self, content: Content, what: dict[str, Any], more: dict[str, Any]) -> models.File:
         size = content.size
@@ -78,8 +89,12 @@ class Transfer:
             offset = (number - 1) * upload.part_size
             self._send_part(upload.upload_id, number, content, offset, min(upload.part_size, size - offset))
 
-        each(AT_ONCE, send, range(1, upload.part_count + 1))
-        return self._complete(upload.upload_id, {"sha256": blocking(content.sha256), **more})
+        try:
+            each(AT_ONCE, send, range(1, upload.part_count + 1))
+            return self._complete(upload.upload_id, {"sha256": blocking(content.sha256), **more})
+        except BaseException:  # nobody goes on with it, and a team may have few open uploads
+            always(self.transport.attempt, calls.abort_upload(upload.upload_id))
+            raise
 
     def _send_part(self, id: str, number: int, content: Content, offset: int, size: int) -> None:
         # With its MD5 a store refuses a part that breaks off.
@@ -87,7 +102,13 @@ class Transfer:
         attempt = 0
         while True:
             attempt += 1
-            signed = self.transport.call(calls.sign_parts(id, [number]))
+            try:
+                signed = self.transport.call(calls.sign_parts(id, [number]))
+            except (ConnectionLost, ServerError):
+                if attempt >= retry.ATTEMPTS:
+                    raise
+                sleep(retry.backoff(attempt))
+                continue
             try:
                 self._put(signed[0].url, content, offset, size, {"Content-MD5": md5})
                 return
@@ -95,13 +116,15 @@ class Transfer:
                 self._pause(error, content.path, attempt)
 
     def _complete(self, id: str, body: dict[str, Any]) -> models.File:
+        """Asks until there is an answer: hashing takes its time, and who asks again gets the same one."""
         attempt = 0
         while True:
             attempt += 1
             try:
                 return self.transport.call(calls.complete_upload(id, body))
-            except APIError as error:  # hashing takes its time, and who asks again gets the same answer
-                if (error.status < 500 and error.code != "upload_busy") or attempt >= 2 * retry.ATTEMPTS:
+            except (APIError, ConnectionLost) as error:
+                refused = isinstance(error, APIError) and error.status < 500 and error.code != "upload_busy"
+                if refused or attempt >= 2 * retry.ATTEMPTS:
                     raise
             sleep(retry.backoff(attempt))
 
