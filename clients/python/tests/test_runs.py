@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import os
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -123,6 +125,32 @@ def test_a_folder_is_its_files_and_each_is_uploaded_once(one_client: Client) -> 
     Path("empty").mkdir()
     with pytest.raises(FileNotFoundError, match="empty has no files"):
         client.run(wf, inputs={"texts": Path("empty")})
+
+
+def test_folders_go_in_and_come_out(one_server: Server) -> None:
+    folder = Path("run7")
+    for name in ("b/deep/x.txt", "c.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / "empty").mkdir()
+    (folder / "link").symlink_to("b/deep/x.txt")
+    wf = Workflow("copy")
+    command = 'cp -R "$INPUT_reads" made && chmod +x made/c.txt'
+    outputs = {"made": {"path": "made", "directory": True}}
+    wf.output("made", wf.task("copy", command, inputs={"reads": wf.folder("reads")}, outputs=outputs)["made"])
+    token = one_server.sign_up()["token"]
+    run = wf.run(inputs={"reads": folder}, client=Client(one_server.url, token)).wait(timeout=120)
+    [made] = run.outputs["made"].download("out")
+    assert made == Path("out/made") and os.access(made / "c.txt", os.X_OK)
+
+    async def download() -> Path:
+        async with AsyncClient(one_server.url, token) as client:
+            [uploaded] = [file for file in await client.files() if file.source == "upload"]
+            return await client.download(uploaded, "again")
+
+    for path in (made, asyncio.run(download())):
+        compared = subprocess.run(["diff", "-r", "--no-dereference", folder, path], capture_output=True, text=True)
+        assert compared.stdout == "" and (path / "empty").is_dir()
 
 
 def test_outputs_are_inputs_of_the_next_run(one_client: Client) -> None:

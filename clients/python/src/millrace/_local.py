@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from . import models
 from .errors import TransferFailed
 
 PIECE = 1 << 20
@@ -91,16 +92,40 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def safe_name(name: str) -> str:
     """Refuses a name that is more than a name: whoever made the file chose it."""
-    if name in ("", ".", "..") or any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name):
+    bad = name in ("", ".", "..") or any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name)
+    if bad or Path(name).name != name:  # on Windows, C:name as well
         raise ValueError(f"{name!r} is no name for a file here: say under which to keep it")
     return name
+
+
+def target_of(to: str | os.PathLike[str], name: str) -> Path:
+    """The place of a download: in a folder, or under another name."""
+    target = Path(to)
+    return target / safe_name(name) if target.is_dir() or str(to).endswith(("/", os.sep)) else target
+
+
+def is_there(target: Path, sha256: str | None, overwrite: bool) -> bool:
+    """Whether a file is at its place already. Another one there is refused, or may be replaced."""
+    there = target.exists()
+    if there and sha256 and sha256_of(target) == sha256:
+        return True
+    if there and not overwrite:
+        raise FileExistsError(f"{target} is there already and differs: pass overwrite=True, or another place")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return False
+
+
+def part_of(target: Path) -> Path:
+    """A name beside a file for what is on its way there. Names have up to 255 bytes."""
+    begin = target.name.encode(errors="replace")[:100].decode(errors="ignore")
+    return target.with_name(f".{begin}.{secrets.token_hex(6)}.part")
 
 
 class Fetching:
     """A file that arrives beside its place, and takes it once it is whole and its hash is right."""
 
-    def __init__(self, target: Path, size: int, sha256: str | None) -> None:
-        self.target, self.size, self.sha256 = target, size, sha256
+    def __init__(self, target: Path, size: int, sha256: str | None, executable: bool = False) -> None:
+        self.target, self.size, self.sha256, self.executable = target, size, sha256, executable
         self.have = 0
         self._digest = hashlib.sha256()
 
@@ -108,12 +133,21 @@ class Fetching:
     def whole(self) -> bool:
         return self.have >= self.size
 
+    @property
+    def range(self) -> str | None:
+        """What is missing, as a Range header has it; None: all of it."""
+        return f"bytes={self.have}-" if self.have else None
+
+    def address(self, row: models.File | models.Output) -> str:
+        """Where the bytes are."""
+        return row.url
+
     def __enter__(self) -> Self:
-        self._name = self.target.with_name(f".{self.target.name[:100]}.{secrets.token_hex(6)}.part")
-        self._file = open(self._name, "xb")
+        self._part = part_of(self.target)
+        self._file = open(self._part, "xb")
         return self
 
-    def add(self, piece: bytes) -> None:
+    def add(self, piece: bytes | memoryview) -> None:
         if self.have + len(piece) > self.size:
             raise TransferFailed(f"{self.target.name} is longer than the server said")
         self._file.write(piece)
@@ -121,9 +155,15 @@ class Fetching:
         self.have += len(piece)
 
     def restart(self) -> None:
+        """Begins again, where the answer does."""
         self._file.seek(0)
         self._file.truncate()
         self._digest, self.have = hashlib.sha256(), 0
+
+    def sync(self) -> None:
+        """Waits until what has arrived is on disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     def keep(self) -> None:
         found = self._digest.hexdigest()
@@ -131,13 +171,14 @@ class Fetching:
             raise TransferFailed(
                 f"{self.target.name} arrived damaged: its SHA-256 is {found}, and should be {self.sha256}"
             )
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._name, self.target)
+        if self.executable:
+            mode = self._part.stat().st_mode
+            self._part.chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may execute it
+        self._part.replace(self.target)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
-        self._name.unlink(missing_ok=True)
+        self._part.unlink(missing_ok=True)

@@ -300,7 +300,10 @@ class AsyncClient:
     async def download(
         self, file: models.File | models.Output, to: str | os.PathLike[str] = ".", *, overwrite: bool = False
     ) -> Path:
-        """Fetches a file into a folder, or under a name, and checks its hash."""
+        """Fetches a file or folder into a folder, or under a name, and checks the hash of each file.
+
+        Files that are there already are not fetched again.
+        """
         return await self._transfer.download(file, to, overwrite)
 
     async def delete_file(self, file: models.File) -> None:

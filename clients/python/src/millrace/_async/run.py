@@ -17,7 +17,7 @@ from .._fields import RunFields
 from .._graph import run_html
 from .._outputs import Outputs, by_name, to_image, to_pandas, to_polars
 from .._views import State, run_state, view_for
-from .._waiting import AsyncDetails, AsyncStream
+from .._waiting import AsyncDetails, AsyncStream, async_blocking
 from ..errors import AsyncRunNotCompleted, MillraceError, NotFound
 from .transfer import AsyncTransfer
 from .transport import AsyncTransport
@@ -168,7 +168,7 @@ class AsyncOutputFile:
         return self.info.key
 
     async def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
-        """Fetches the file into a folder, or under a name, and gives where it is."""
+        """Fetches the file or folder into a folder, or under a name, and gives where it is."""
         if self.info.expires_at - datetime.now(UTC) < timedelta(seconds=60):
             await self._renew()
         return await AsyncTransfer(self._run._transport).download(self.info, to, overwrite)
@@ -181,11 +181,16 @@ class AsyncOutputFile:
                 return
         raise NotFound(f"{self.name} is no output of run {self._run.id} any more")
 
+    async def _download_file(self, to: str | Path) -> Path:
+        if self.info.directory is not None:
+            raise MillraceError(f"{self.name} is a folder: download it, and read the files in it")
+        return await self.download(to)
+
     async def read_bytes(self) -> bytes:
         """Fetches the file and returns its bytes."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            path = await self.download(Path(folder) / "file")
-            return path.read_bytes()
+            path = await self._download_file(Path(folder) / "file")
+            return await async_blocking(path.read_bytes)
 
     async def read_text(self, encoding: str = "utf-8") -> str:
         """Fetches the file and returns its text."""
@@ -197,20 +202,21 @@ class AsyncOutputFile:
         The options are those of the function of pandas that reads it.
         """
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_pandas(await self.download(folder), options)
+            return await async_blocking(to_pandas, await self._download_file(folder), options)
 
     async def to_polars(self, **options: Any) -> polars.DataFrame:
         """Reads a table with polars, by the ending of the name as `to_pandas` does."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_polars(await self.download(folder), options)
+            return await async_blocking(to_polars, await self._download_file(folder), options)
 
     async def image(self) -> numpy.ndarray[Any, Any]:
         """Reads a picture such as a PNG with matplotlib, as an array for `plt.imshow`."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_image(await self.download(folder))
+            return await async_blocking(to_image, await self._download_file(folder))
 
     def __repr__(self) -> str:
-        return f"<OutputFile {self.name!r}, {self.info.size} bytes>"
+        size = self.info.size if self.info.directory is None else self.info.directory.bytes
+        return f"<OutputFile {self.name!r}, {size} bytes>"
 
 
 class AsyncOutput:
@@ -238,7 +244,7 @@ class AsyncOutput:
         paths: list[Path] = []
         for file in self.files:
             folder = Path(to) / str(file.info.index) if several else Path(to)
-            folder.mkdir(parents=True, exist_ok=True)
+            await async_blocking(folder.mkdir, parents=True, exist_ok=True)
             paths.append(await file.download(folder, overwrite=overwrite))
         return paths
 

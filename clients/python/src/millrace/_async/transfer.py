@@ -15,8 +15,9 @@ import httpx
 from .. import _calls as calls
 from .. import _retry as retry
 from .. import models
+from .._folders import FetchingFiles, make_rest, missing_files, read_manifest
 from .._inputs import DataFrame, write_frame
-from .._local import Content, Fetching, entries_of, safe_name, sha256_of
+from .._local import Content, Fetching, entries_of, is_there, safe_name, target_of
 from .._waiting import async_blocking, async_each, async_finally, async_sleep
 from ..errors import APIError, ConnectionLost, ServerError, TransferFailed
 from .transport import AsyncTransport, refusal
@@ -150,39 +151,65 @@ class AsyncTransfer:
         await async_sleep(retry.backoff(attempt))
 
     async def download(self, file: models.File | models.Output, to: str | os.PathLike[str], overwrite: bool) -> Path:
-        target = Path(to)
-        if target.is_dir() or str(to).endswith(("/", os.sep)):
-            target = target / safe_name(file.name)
-        if await async_blocking(target.exists):
-            if file.sha256 and await async_blocking(sha256_of, target) == file.sha256:
-                return target
-            if not overwrite:
-                raise FileExistsError(f"{target} is there already and differs: pass overwrite=True, or another place")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with Fetching(target, file.size, file.sha256) as part:
-            attempt = 0
-            while not part.whole:
-                attempt += 1
-                try:
-                    await self._fetch(file.url, part)
-                except (httpx.HTTPError, APIError) as error:
-                    if (isinstance(error, APIError) and error.status < 500) or attempt >= retry.ATTEMPTS:
-                        why = str(error) if isinstance(error, APIError) else type(error).__name__
-                        raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
-                    await async_sleep(retry.backoff(attempt))
-            part.keep()
+        target = await async_blocking(target_of, to, file.name)
+        if file.directory is not None:
+            await self._download_folder(file, target, overwrite)
+        elif not await async_blocking(is_there, target, file.sha256, overwrite):
+            await self._download_file(file, target)
         return target
 
-    async def _fetch(self, url: str, part: Fetching) -> None:
+    async def _download_file(self, file: models.File | models.Output, target: Path) -> None:
+        with Fetching(target, file.size, file.sha256) as part:
+            await self._receive(part, file)
+            await async_blocking(part.sync)
+            await async_blocking(part.keep)
+
+    async def _download_folder(self, file: models.File | models.Output, target: Path, overwrite: bool) -> None:
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            manifest = Path(folder) / "manifest.json"
+            await self._download_file(file, manifest)
+            entries = await async_blocking(read_manifest, manifest)
+        for part in await async_blocking(missing_files, target, entries, overwrite):
+            with part:
+                file = await self._receive(part, file)
+        await async_blocking(make_rest, target, entries)
+
+    async def _receive(
+        self, part: Fetching | FetchingFiles, file: models.File | models.Output
+    ) -> models.File | models.Output:
+        """Fetches what is missing, and gives the file with its last address: one works for a quarter of an hour."""
+        attempt = 0
+        while not part.whole:
+            attempt, have = attempt + 1, part.have
+            try:
+                await self._fetch(part.address(file), part)
+            except (httpx.HTTPError, APIError) as error:
+                attempt = 1 if part.have > have else attempt
+                refused = isinstance(error, APIError) and error.status < 500
+                fresh = await self._listed(file.key) if refused else file
+                if (
+                    attempt >= retry.ATTEMPTS
+                    or fresh is None
+                    or (refused and part.address(fresh) == part.address(file))
+                ):
+                    why = str(error) if isinstance(error, APIError) else type(error).__name__
+                    raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
+                file = fresh
+                await async_sleep(retry.backoff(attempt))
+        return file
+
+    async def _fetch(self, url: str, part: Fetching | FetchingFiles) -> None:
         """Asks for what is missing."""
         headers = {"Accept-Encoding": "identity"}
-        if part.have:
-            headers["Range"] = f"bytes={part.have}-"
+        if part.range:
+            headers["Range"] = part.range
         async with self.http.stream("GET", url, headers=headers) as response:
             if not response.is_success:
                 await response.aread()
                 raise refusal(response)
             if response.status_code != 206:
-                part.restart()
+                await async_blocking(part.restart)
             async for piece in response.aiter_bytes(PIECE):
-                part.add(piece)
+                await async_blocking(part.add, piece)
+        if not part.whole:
+            raise httpx.RemoteProtocolError("the answer ended early")

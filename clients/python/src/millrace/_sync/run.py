@@ -18,7 +18,7 @@ from .._fields import RunFields
 from .._graph import run_html
 from .._outputs import Outputs, by_name, to_image, to_pandas, to_polars
 from .._views import State, run_state, view_for
-from .._waiting import Details, Stream
+from .._waiting import Details, Stream, blocking
 from ..errors import RunNotCompleted, MillraceError, NotFound
 from .transfer import Transfer
 from .transport import Transport
@@ -169,7 +169,7 @@ class OutputFile:
         return self.info.key
 
     def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
-        """Fetches the file into a folder, or under a name, and gives where it is."""
+        """Fetches the file or folder into a folder, or under a name, and gives where it is."""
         if self.info.expires_at - datetime.now(UTC) < timedelta(seconds=60):
             self._renew()
         return Transfer(self._run._transport).download(self.info, to, overwrite)
@@ -182,11 +182,16 @@ class OutputFile:
                 return
         raise NotFound(f"{self.name} is no output of run {self._run.id} any more")
 
+    def _download_file(self, to: str | Path) -> Path:
+        if self.info.directory is not None:
+            raise MillraceError(f"{self.name} is a folder: download it, and read the files in it")
+        return self.download(to)
+
     def read_bytes(self) -> bytes:
         """Fetches the file and returns its bytes."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            path = self.download(Path(folder) / "file")
-            return path.read_bytes()
+            path = self._download_file(Path(folder) / "file")
+            return blocking(path.read_bytes)
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Fetches the file and returns its text."""
@@ -198,20 +203,21 @@ class OutputFile:
         The options are those of the function of pandas that reads it.
         """
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_pandas(self.download(folder), options)
+            return blocking(to_pandas, self._download_file(folder), options)
 
     def to_polars(self, **options: Any) -> polars.DataFrame:
         """Reads a table with polars, by the ending of the name as `to_pandas` does."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_polars(self.download(folder), options)
+            return blocking(to_polars, self._download_file(folder), options)
 
     def image(self) -> numpy.ndarray[Any, Any]:
         """Reads a picture such as a PNG with matplotlib, as an array for `plt.imshow`."""
         with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
-            return to_image(self.download(folder))
+            return blocking(to_image, self._download_file(folder))
 
     def __repr__(self) -> str:
-        return f"<OutputFile {self.name!r}, {self.info.size} bytes>"
+        size = self.info.size if self.info.directory is None else self.info.directory.bytes
+        return f"<OutputFile {self.name!r}, {size} bytes>"
 
 
 class Output:
@@ -239,7 +245,7 @@ class Output:
         paths: list[Path] = []
         for file in self.files:
             folder = Path(to) / str(file.info.index) if several else Path(to)
-            folder.mkdir(parents=True, exist_ok=True)
+            blocking(folder.mkdir, parents=True, exist_ok=True)
             paths.append(file.download(folder, overwrite=overwrite))
         return paths
 

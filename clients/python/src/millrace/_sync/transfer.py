@@ -16,8 +16,9 @@ import httpx
 from .. import _calls as calls
 from .. import _retry as retry
 from .. import models
+from .._folders import FetchingFiles, make_rest, missing_files, read_manifest
 from .._inputs import DataFrame, write_frame
-from .._local import Content, Fetching, entries_of, safe_name, sha256_of
+from .._local import Content, Fetching, entries_of, is_there, safe_name, target_of
 from .._waiting import blocking, each, always, sleep
 from ..errors import APIError, ConnectionLost, ServerError, TransferFailed
 from .transport import Transport, refusal
@@ -151,39 +152,65 @@ class Transfer:
         sleep(retry.backoff(attempt))
 
     def download(self, file: models.File | models.Output, to: str | os.PathLike[str], overwrite: bool) -> Path:
-        target = Path(to)
-        if target.is_dir() or str(to).endswith(("/", os.sep)):
-            target = target / safe_name(file.name)
-        if blocking(target.exists):
-            if file.sha256 and blocking(sha256_of, target) == file.sha256:
-                return target
-            if not overwrite:
-                raise FileExistsError(f"{target} is there already and differs: pass overwrite=True, or another place")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with Fetching(target, file.size, file.sha256) as part:
-            attempt = 0
-            while not part.whole:
-                attempt += 1
-                try:
-                    self._fetch(file.url, part)
-                except (httpx.HTTPError, APIError) as error:
-                    if (isinstance(error, APIError) and error.status < 500) or attempt >= retry.ATTEMPTS:
-                        why = str(error) if isinstance(error, APIError) else type(error).__name__
-                        raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
-                    sleep(retry.backoff(attempt))
-            part.keep()
+        target = blocking(target_of, to, file.name)
+        if file.directory is not None:
+            self._download_folder(file, target, overwrite)
+        elif not blocking(is_there, target, file.sha256, overwrite):
+            self._download_file(file, target)
         return target
 
-    def _fetch(self, url: str, part: Fetching) -> None:
+    def _download_file(self, file: models.File | models.Output, target: Path) -> None:
+        with Fetching(target, file.size, file.sha256) as part:
+            self._receive(part, file)
+            blocking(part.sync)
+            blocking(part.keep)
+
+    def _download_folder(self, file: models.File | models.Output, target: Path, overwrite: bool) -> None:
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            manifest = Path(folder) / "manifest.json"
+            self._download_file(file, manifest)
+            entries = blocking(read_manifest, manifest)
+        for part in blocking(missing_files, target, entries, overwrite):
+            with part:
+                file = self._receive(part, file)
+        blocking(make_rest, target, entries)
+
+    def _receive(
+        self, part: Fetching | FetchingFiles, file: models.File | models.Output
+    ) -> models.File | models.Output:
+        """Fetches what is missing, and gives the file with its last address: one works for a quarter of an hour."""
+        attempt = 0
+        while not part.whole:
+            attempt, have = attempt + 1, part.have
+            try:
+                self._fetch(part.address(file), part)
+            except (httpx.HTTPError, APIError) as error:
+                attempt = 1 if part.have > have else attempt
+                refused = isinstance(error, APIError) and error.status < 500
+                fresh = self._listed(file.key) if refused else file
+                if (
+                    attempt >= retry.ATTEMPTS
+                    or fresh is None
+                    or (refused and part.address(fresh) == part.address(file))
+                ):
+                    why = str(error) if isinstance(error, APIError) else type(error).__name__
+                    raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
+                file = fresh
+                sleep(retry.backoff(attempt))
+        return file
+
+    def _fetch(self, url: str, part: Fetching | FetchingFiles) -> None:
         """Asks for what is missing."""
         headers = {"Accept-Encoding": "identity"}
-        if part.have:
-            headers["Range"] = f"bytes={part.have}-"
+        if part.range:
+            headers["Range"] = part.range
         with self.http.stream("GET", url, headers=headers) as response:
             if not response.is_success:
                 response.read()
                 raise refusal(response)
             if response.status_code != 206:
-                part.restart()
+                blocking(part.restart)
             for piece in response.iter_bytes(PIECE):
-                part.add(piece)
+                blocking(part.add, piece)
+        if not part.whole:
+            raise httpx.RemoteProtocolError("the answer ended early")
