@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from millrace import Client, MillraceError, errors, models
+from millrace._folders import Entry, FetchingFiles
 from millrace._sync.run import OutputFile, Run
 
 LATER = {"expiresAt": "2099-01-01T00:00:00Z"}
@@ -163,6 +164,16 @@ def test_a_download_goes_on_where_it_broke_off(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(errors.TransferFailed, match="could not be fetched: ReadError"):
         server.download("again")
     assert not [path for path in Path("again").rglob("*") if path.is_file()]
+
+
+def test_what_comes_after_a_download_was_cancelled_is_dropped() -> None:
+    part = FetchingFiles(Path(OUT), 0)
+    for one in TREE[:2]:
+        part.append(Entry.model_validate(one))
+    with part:
+        part.add(b"h")
+    part.add(b"echo")  # by a thread that nobody waits for any more
+    assert tree(Path(OUT)) == {".hidden": b"h"}
 
 
 def test_an_address_that_has_expired_is_renewed() -> None:

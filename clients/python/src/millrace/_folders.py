@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Annotated, Self
 
@@ -86,6 +87,7 @@ class FetchingFiles:
         self._begun = 0
         self._file: Fetching | None = None
         self._open = ExitStack()
+        self._lock, self._ended = Lock(), False  # a thread may still add when its task was cancelled
 
     def append(self, entry: Entry) -> None:
         self._entries.append(entry)
@@ -113,16 +115,17 @@ class FetchingFiles:
 
     def add(self, piece: bytes) -> None:
         rest = memoryview(piece)
-        while rest:
-            file = self._file or self._begin()
-            some = rest[: file.size - file.have]
-            file.add(some)
-            self.have += len(some)
-            rest = rest[len(some) :]
-            if file.whole:
-                file.keep()
-                self._file = None
-                self._open.close()
+        with self._lock:
+            while rest and not self._ended:
+                file = self._file or self._begin()
+                some = rest[: file.size - file.have]
+                file.add(some)
+                self.have += len(some)
+                rest = rest[len(some) :]
+                if file.whole:
+                    file.keep()
+                    self._file = None
+                    self._open.close()
 
     def _begin(self) -> Fetching:
         if self.whole:
@@ -138,7 +141,9 @@ class FetchingFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.close()
+        with self._lock:
+            self._ended = True
+            self._open.close()
 
 
 def missing_files(folder: Path, entries: Sequence[Entry], overwrite: bool) -> list[FetchingFiles]:

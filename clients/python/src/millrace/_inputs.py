@@ -55,6 +55,11 @@ def is_folder(value: object) -> bool:
     return isinstance(value, str | os.PathLike) and (path := local_path(value)) is not None and path.is_dir()
 
 
+def folders_among(values: Sequence[InputValue]) -> list[InputValue]:
+    """The values that are paths of folders on this machine."""
+    return [value for value in values if is_folder(value)]
+
+
 def with_files(values: Sequence[InputValue]) -> list[InputValue]:
     """The values with the files of each folder in its place."""
     whole: list[InputValue] = []

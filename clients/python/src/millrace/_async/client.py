@@ -18,6 +18,7 @@ from .._credentials import find_account
 from .._fields import RunOptions, RunStatus, SweepOptions, start_body
 from .._inputs import DataFrame, Given, Inputs, each_set, is_frame, plain
 from .._views import State, view_for
+from .._waiting import async_blocking
 from ..errors import MillraceError, NotFound
 from ..workflow import Workflow
 from .run import AsyncRun
@@ -293,7 +294,7 @@ class AsyncClient:
                 raise ValueError("a table needs a name such as counts.csv or counts.parquet")
             return await self._transfer.upload_frame(file, name, large_from)
         path = Path(file)
-        if path.is_dir():
+        if await async_blocking(path.is_dir):
             return await self._transfer.upload_folder(path)
         return await self._transfer.upload(path, name or path.name, content_type, large_from)
 

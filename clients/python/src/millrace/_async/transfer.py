@@ -34,7 +34,7 @@ class AsyncTransfer:
 
     async def upload(self, path: Path, name: str, content_type: str | None, large_from: int) -> models.File:
         kind = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        content = Content(path)
+        content = await async_blocking(Content, path)
         if content.size >= large_from:
             return await self._upload_parts(content, {"filename": name, "contentType": kind}, {})
         attempt = 0
@@ -53,8 +53,9 @@ class AsyncTransfer:
     async def upload_folder(self, folder: Path) -> models.File:
         """Uploads a folder as one piece, with all that is in it."""
         entries, files = await async_blocking(entries_of, folder)
-        what = {"filename": folder.resolve().name, "contentType": "inode/directory"}
-        return await self._upload_parts(Content(folder, files), what, {"entries": entries})
+        whole = await async_blocking(folder.resolve)
+        what = {"filename": whole.name, "contentType": "inode/directory"}
+        return await self._upload_parts(await async_blocking(Content, folder, files), what, {"entries": entries})
 
     async def upload_frame(self, frame: DataFrame, name: str, large_from: int) -> models.File:
         """Uploads a table as its name says: as CSV or Parquet."""

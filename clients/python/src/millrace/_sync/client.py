@@ -19,6 +19,7 @@ from .._credentials import find_account
 from .._fields import RunOptions, RunStatus, SweepOptions, start_body
 from .._inputs import DataFrame, Given, Inputs, each_set, is_frame, plain
 from .._views import State, view_for
+from .._waiting import blocking
 from ..errors import MillraceError, NotFound
 from ..workflow import Workflow
 from .run import Run
@@ -294,7 +295,7 @@ class Client:
                 raise ValueError("a table needs a name such as counts.csv or counts.parquet")
             return self._transfer.upload_frame(file, name, large_from)
         path = Path(file)
-        if path.is_dir():
+        if blocking(path.is_dir):
             return self._transfer.upload_folder(path)
         return self._transfer.upload(path, name or path.name, content_type, large_from)
 

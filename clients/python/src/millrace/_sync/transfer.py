@@ -35,7 +35,7 @@ class Transfer:
 
     def upload(self, path: Path, name: str, content_type: str | None, large_from: int) -> models.File:
         kind = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        content = Content(path)
+        content = blocking(Content, path)
         if content.size >= large_from:
             return self._upload_parts(content, {"filename": name, "contentType": kind}, {})
         attempt = 0
@@ -54,8 +54,9 @@ class Transfer:
     def upload_folder(self, folder: Path) -> models.File:
         """Uploads a folder as one piece, with all that is in it."""
         entries, files = blocking(entries_of, folder)
-        what = {"filename": folder.resolve().name, "contentType": "inode/directory"}
-        return self._upload_parts(Content(folder, files), what, {"entries": entries})
+        whole = blocking(folder.resolve)
+        what = {"filename": whole.name, "contentType": "inode/directory"}
+        return self._upload_parts(blocking(Content, folder, files), what, {"entries": entries})
 
     def upload_frame(self, frame: DataFrame, name: str, large_from: int) -> models.File:
         """Uploads a table as its name says: as CSV or Parquet."""

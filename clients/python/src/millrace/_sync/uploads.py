@@ -10,8 +10,18 @@ from typing import Any, cast
 
 from .. import _calls as calls
 from .. import models
-from .._inputs import Inputs, InputValue, input_type, is_folder, is_frame, local_path, local_paths, with_files
-from .._waiting import each
+from .._inputs import (
+    Inputs,
+    InputValue,
+    folders_among,
+    input_type,
+    is_folder,
+    is_frame,
+    local_path,
+    local_paths,
+    with_files,
+)
+from .._waiting import blocking, each
 from ..errors import MillraceError
 from .run import Output
 from .transfer import AT_ONCE, LARGE_FROM, Transfer
@@ -34,16 +44,17 @@ class Uploads:
         if isinstance(value, Output) and len(value) != 1:
             value = value.files
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        if not several and not is_folder(value):
+        if not several and not blocking(is_folder, value):
             return self._one(name, cast(InputValue, value))
         values: list[InputValue] = list(cast(Sequence[InputValue], value)) if several else [cast(InputValue, value)]
-        if folders := [one for one in values if is_folder(one)]:
+        if folders := blocking(folders_among, values):
             kind = self._type(name)
             if kind == "file":
                 raise MillraceError(f"input {name!r} takes one file, and {folders[0]} is a folder: name a file in it")
             if kind == "files":
-                several, values = True, with_files(values)
-        each(AT_ONCE, self._send, local_paths(values) - self._uploaded.keys())
+                several, values = True, blocking(with_files, values)
+        paths = blocking(local_paths, values)
+        each(AT_ONCE, self._send, paths - self._uploaded.keys())
         ready = [self._one(name, one) for one in values]
         return ready if several else ready[0]
 
@@ -61,14 +72,14 @@ class Uploads:
                 self._uploaded[id(value)] = file.key
             return self._uploaded[id(value)]
         if isinstance(value, str | os.PathLike):
-            path = local_path(value)
+            path = blocking(local_path, value)
             if path is not None and path not in self._uploaded:
                 self._send(path)
             return value if path is None else self._uploaded[path]
         return dict(value) if isinstance(value, Mapping) else value.key
 
     def _send(self, path: Path) -> None:
-        if path.is_dir():
+        if blocking(path.is_dir):
             file = self._transfer.upload_folder(path)
         else:
             file = self._transfer.upload(path, path.name, None, LARGE_FROM)
