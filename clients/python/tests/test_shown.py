@@ -6,16 +6,19 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import numpy
 import pandas
+import polars
 import pytest
 from test_parts import ME, answers, failure
 
-from millrace import Client, MillraceError, RunNotCompleted, errors, models
+from millrace import Client, MillraceError, NotFound, RunNotCompleted, errors, models
 from millrace._fields import RunFields, RunOptions, start_body
-from millrace._inputs import each_set, plain, write_frame
+from millrace._inputs import each_set, is_frame, plain, write_frame
+from millrace._sync.run import Run
 from millrace._views import State, TerminalView, View, runs_state, say, view_for
 from millrace._waiting import each
 
@@ -131,6 +134,24 @@ def test_what_varies_is_a_list() -> None:
 def test_numbers_of_numpy_are_parameters() -> None:
     given = {"n": numpy.int64(1), "cuts": numpy.array([1, 2]), "sizes": (numpy.float32(0.5), "x", range(2))}
     assert json.dumps(plain(given)) == '{"n": 1, "cuts": [1, 2], "sizes": [0.5, "x", [0, 1]]}'
+
+
+def test_numbers_of_numpy_are_parameters_of_a_retry() -> None:
+    no_run = failure(404, "not_found")
+    client, seen = answers(httpx.Response(201, json={"success": True, "data": {"runId": "run_2"}}), no_run)
+    with pytest.raises(NotFound):
+        Run(client._transport, models.RunRow.model_construct(id="run_1")).retry(
+            {"n": numpy.int64(3)}, definition="current"
+        )
+    assert json.loads(seen[0].content) == {"definition": "current", "parameters": {"n": 3}}
+
+
+@pytest.mark.parametrize("library", [None, ModuleType("pandas")])
+def test_a_library_that_is_not_there_or_half_imported_made_no_table(
+    monkeypatch: pytest.MonkeyPatch, library: ModuleType | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", library)
+    assert not is_frame("counts.csv") and is_frame(polars.DataFrame())
 
 
 def test_a_table_is_written_with_the_names_of_its_rows(tmp_path: Path) -> None:

@@ -82,9 +82,8 @@ def _files_below(folder: Path) -> list[Path]:
 
 def is_frame(value: object) -> TypeIs[DataFrame]:
     """Whether this is a table of pandas or polars. What was not imported cannot have made it."""
-    return any(
-        library in sys.modules and isinstance(value, sys.modules[library].DataFrame) for library in ("pandas", "polars")
-    )
+    kinds = (getattr(sys.modules.get(library), "DataFrame", None) for library in ("pandas", "polars"))
+    return any(isinstance(kind, type) and isinstance(value, kind) for kind in kinds)
 
 
 def write_frame(frame: DataFrame, path: Path) -> None:

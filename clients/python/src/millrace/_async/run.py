@@ -15,6 +15,7 @@ from .. import _calls as calls
 from .. import models
 from .._fields import RunFields
 from .._graph import run_html
+from .._inputs import plain
 from .._outputs import Outputs, by_name, to_image, to_pandas, to_polars
 from .._views import State, run_state, view_for
 from .._waiting import AsyncDetails, AsyncStream, async_blocking
@@ -123,7 +124,7 @@ class AsyncRun(RunFields, AsyncDetails):
 
     async def retry(self, parameters: dict[str, Any] | None = None, **more: Any) -> AsyncRun:
         """Starts a new run that reuses what has succeeded in this one."""
-        body = more if parameters is None else {**more, "parameters": parameters}
+        body = more if parameters is None else {**more, "parameters": plain(parameters)}
         started = await self._transport.call(calls.retry_run(self.id, body))
         return AsyncRun(self._transport, await self._transport.call(calls.run(started.run_id)))
 

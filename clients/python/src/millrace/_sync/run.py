@@ -16,6 +16,7 @@ from .. import _calls as calls
 from .. import models
 from .._fields import RunFields
 from .._graph import run_html
+from .._inputs import plain
 from .._outputs import Outputs, by_name, to_image, to_pandas, to_polars
 from .._views import State, run_state, view_for
 from .._waiting import Details, Stream, blocking
@@ -124,7 +125,7 @@ class Run(RunFields, Details):
 
     def retry(self, parameters: dict[str, Any] | None = None, **more: Any) -> Run:
         """Starts a new run that reuses what has succeeded in this one."""
-        body = more if parameters is None else {**more, "parameters": parameters}
+        body = more if parameters is None else {**more, "parameters": plain(parameters)}
         started = self._transport.call(calls.retry_run(self.id, body))
         return Run(self._transport, self._transport.call(calls.run(started.run_id)))
 
