@@ -191,9 +191,26 @@ def test_what_is_damaged_is_refused() -> None:
     server = Folder()
     with pytest.raises(errors.TransferFailed, match="damaged"):
         server.client.download(server.file.model_copy(update={"sha256": sha256(b"another")}), "other")
-    server.manifest = b"[]"
+    assert os.listdir() == [OUT]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"version": 1},
+        [{"path": "a", "size": 1}],
+        [{"path": "a", "size": 0}],
+        [entry("a", b"1", folder=True)],
+        [entry("a", b"1", link="b")],
+        [{"path": "a", "size": 1, "link": "b"}],
+        [{"path": "a", "size": 0, "link": "b", "folder": True}],
+        [{**entry("a", b"1"), "size": -1}],
+    ],
+)
+def test_what_cannot_be_checked_is_refused(entries: Any) -> None:
     with pytest.raises(errors.TransferFailed, match="no list of the folder's files"):
-        server.download("other")
+        Folder(entries, b"1").download()
+    assert os.listdir() == []
 
 
 def test_a_store_without_ranges_can_send_a_whole_folder() -> None:

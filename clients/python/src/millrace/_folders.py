@@ -10,7 +10,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from . import models
 from ._local import Fetching, part_of, safe_name, sha256_of
@@ -28,6 +28,13 @@ class Entry(BaseModel):
     executable: bool = False
     link: str = ""
     folder: bool = False
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Self:
+        """A file has a hash, and nothing else has bytes."""
+        if bool(self.sha256) + bool(self.link) + self.folder != 1 or (self.size and not self.sha256):
+            raise ValueError("it is not one thing")
+        return self
 
 
 class Manifest(BaseModel):
