@@ -186,13 +186,11 @@ class AsyncTransfer:
                 await self._fetch(part.address(file), part)
             except (httpx.HTTPError, APIError) as error:
                 attempt = 1 if part.have > have else attempt
-                refused = isinstance(error, APIError) and error.status < 500
-                fresh = await self._listed(file.key) if refused else file
-                if (
-                    attempt >= retry.ATTEMPTS
-                    or fresh is None
-                    or (refused and part.address(fresh) == part.address(file))
-                ):
+                fresh: models.File | models.Output | None = file
+                if isinstance(error, APIError) and error.status < 500:
+                    listed = await self._listed(file.key)
+                    fresh = listed if listed and part.address(listed) != part.address(file) else None
+                if fresh is None or attempt >= retry.ATTEMPTS:
                     why = str(error) if isinstance(error, APIError) else type(error).__name__
                     raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
                 file = fresh
