@@ -50,6 +50,7 @@ var floorOf = map[string]string{
 
 	"clock":    "wire", // what everybody needs who compares times of several machines
 	"safedial": "wire", // what everybody needs who connects to strangers
+	"offline":  "wire", // what everybody needs who fetches what a machine without network cannot
 	"turns":    "wire", // what everybody needs who transfers for many teams
 	"socket":   "wire", // what everybody needs who has news for many
 	"sizetest": "wire", // how much tests do that could go on forever
