@@ -60,8 +60,8 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 		return unavailable("the image %s cannot be fetched from %s: %s; try again later, or use another registry", ref, host, safedial.ErrSlow)
 	}
 	if why, ok := network(err); ok {
-		return unavailable("no registry is reachable at %s (%s): check the name of the registry and the server's network; "+
-			"an image that is here already needs no registry if it is given by digest (name@sha256:…); without `image` a task uses the programs of the machine", host, why)
+		return unavailable("the image %s is not here, and no registry is reachable at %s (%s): check the name of the registry and the server's network; "+
+			"an image that is here already needs no registry if it is given by digest (name@sha256:…), or was loaded (millrace admin bundle --load); without `image` a task uses the programs of the machine", ref, host, why)
 	}
 	if strings.Contains(err.Error(), "no child with platform") {
 		return unavailable("%s has no image for %s: choose one that was built for it", ref, platform())

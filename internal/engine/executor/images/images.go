@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
+	"github.com/millrace/millrace/internal/offline"
 	"github.com/millrace/millrace/internal/safedial"
 	"github.com/millrace/millrace/internal/turns"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	Log   *slog.Logger
 	Now   func() time.Time
 	Disk  treecache.Disk // where Folder lies; nil: there is always space
+	// Loaded has images that come before those of registries.
+	Loaded offline.Folder
 
 	Registries   []string // the hosts that images may come from; empty: all
 	AuthFile     string   // empty: where docker and podman keep theirs
@@ -136,12 +139,15 @@ func (s *Store) For(team ids.Team) Team { return Team{s, team} }
 
 // Resolve finds the digest that a reference stands for, on a machine like this
 // one. A tag is asked for every time, since it may have moved; a digest that is
-// here needs no registry.
+// here, and what was loaded, needs no registry.
 func (t Team) Resolve(ctx context.Context, ref string) (string, error) {
 	s := t.store
 	r, err := s.parse(ref)
 	if err != nil {
 		return "", err
+	}
+	if digest, loaded, err := s.Loaded.Lookup(offline.Image, r.Name()); err != nil || loaded {
+		return digest, err
 	}
 	pinned, isPinned := pinnedTo(r)
 	if isPinned {

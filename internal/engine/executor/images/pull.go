@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
@@ -48,13 +47,17 @@ func (t Team) buildWhileSpace(ctx context.Context, ref name.Digest, dir string) 
 // build pulls an image and fills a folder with its root.
 func (t Team) build(ctx context.Context, ref name.Digest, dir string) (m meta, err error) {
 	s := t.store
-	p, err := s.puller()
+	from, err := s.sourceOf(ref)
 	if err != nil {
 		return m, err
 	}
 	describing, stop := context.WithTimeout(ctx, resolveTime)
 	defer stop()
-	manifest, config, err := s.describe(describing, p, ref)
+	image, err := from.image(describing)
+	if err != nil {
+		return m, err
+	}
+	manifest, config, err := s.describe(image)
 	if err != nil {
 		return m, err
 	}
@@ -63,7 +66,7 @@ func (t Team) build(ctx context.Context, ref name.Digest, dir string) (m meta, e
 		return m, err
 	}
 	defer u.close()
-	if err := t.layers(ctx, source{p, ref.Context()}, manifest, config, u); err != nil {
+	if err := t.layers(ctx, from, manifest, config, u); err != nil {
 		return m, err
 	}
 	if err := u.addEssentials(); err != nil {
@@ -92,15 +95,7 @@ func variables(env []string) []string {
 
 // describe reads manifest and configuration, and refuses what is unreasonable
 // before any of it is fetched. Both are as their digests say.
-func (s *Store) describe(ctx context.Context, p *remote.Puller, ref name.Digest) (*v1.Manifest, *v1.ConfigFile, error) {
-	found, err := p.Get(ctx, ref)
-	if err != nil {
-		return nil, nil, err
-	}
-	image, err := found.Image()
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *Store) describe(image v1.Image) (*v1.Manifest, *v1.ConfigFile, error) {
 	manifest, err := image.Manifest()
 	if err != nil {
 		return nil, nil, err
@@ -151,10 +146,34 @@ func tooLarge(limit int64) error {
 	return defectf("it is larger than %d GB", limit>>30)
 }
 
-// source is where layers are.
+// source is where an image is.
 type source struct {
-	puller *remote.Puller
-	repo   name.Repository
+	image func(context.Context) (v1.Image, error)
+	layer func(context.Context, v1.Hash) (io.ReadCloser, error)
+}
+
+// sourceOf is what was loaded of an image, or else its registry.
+func (s *Store) sourceOf(ref name.Digest) (source, error) {
+	if from, ok := s.loaded(ref); ok {
+		return from, nil
+	}
+	p, err := s.puller()
+	return source{
+		image: func(ctx context.Context) (v1.Image, error) {
+			found, err := p.Get(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			return found.Image()
+		},
+		layer: func(ctx context.Context, hash v1.Hash) (io.ReadCloser, error) {
+			l, err := p.Layer(ctx, ref.Context().Digest(hash.String()))
+			if err != nil {
+				return nil, err
+			}
+			return l.Compressed()
+		},
+	}, err
 }
 
 // layers fetches some layers ahead of the one that is being unpacked.
@@ -227,11 +246,7 @@ func fetchOnce(ctx context.Context, from source, layer v1.Descriptor, file strin
 	ctx, transfer := safedial.WatchSpeed(ctx)
 	defer transfer.End()
 	defer func() { err = transfer.Err(err) }()
-	l, err := from.puller.Layer(ctx, from.repo.Digest(layer.Digest.String()))
-	if err != nil {
-		return err
-	}
-	body, err := l.Compressed()
+	body, err := from.layer(ctx, layer.Digest)
 	if err != nil {
 		return err
 	}
