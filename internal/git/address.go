@@ -31,10 +31,7 @@ func Open(s source.Source, c *connections.Connection, secret connections.Credent
 		return Repository{}, fault.Invalid("the address of the repository %s", err)
 	}
 	r := Repository{url: u}
-	if c == nil {
-		if u.Scheme == "ssh" {
-			return r, fault.Invalid("a repository over SSH needs a connection with a key")
-		}
+	if c == nil { // what was loaded needs none
 		return r, nil
 	}
 	switch {

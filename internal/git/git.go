@@ -84,6 +84,8 @@ func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
 		return nil, err
 	}
 	switch {
+	case r.url.Scheme == "ssh" && r.login.key == "":
+		return nil, fault.Invalid("a repository over SSH needs a connection with a key")
 	case r.url.Scheme == "ssh":
 		return c.ssh(ctx, r)
 	case r.url.Scheme == "http" && !c.allowPrivate:

@@ -149,7 +149,7 @@ func TestACodesConnectionMustFit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := git.Open(source.Source{Git: over}, nil, connections.Credentials{}); !fault.Is(err, fault.KindInvalid) {
+	if _, err := fetched(t, newTrees(t, true, small, 0), source.Source{Git: over}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "needs a connection") {
 		t.Errorf("over SSH without a key: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/git/unpack"
+	"github.com/millrace/millrace/internal/offline"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/turns"
 )
@@ -58,6 +59,9 @@ type TreesConfig struct {
 	Space func(context.Context) error
 	Log   *slog.Logger
 	Now   func() time.Time
+
+	Loaded offline.Folder  // has code that no host is asked for
+	Keep   *offline.Writer // for a bundle of all that is fetched; nil: there is none
 }
 
 const defaultTotal = 10 << 30
@@ -124,7 +128,14 @@ type meta struct {
 
 // Resolve finds the commit that a branch or tag stands for now.
 func (t *Trees) Resolve(ctx context.Context, w Wanted, ref string) (string, error) {
-	return t.client.Resolve(ctx, w.Repository, ref)
+	commit, loaded, err := t.lookup(offline.Commit, w.Repository, ref)
+	if err == nil && !loaded {
+		commit, err = t.client.Resolve(ctx, w.Repository, ref)
+	}
+	if err == nil && t.config.Keep != nil && !isCommit(ref) {
+		t.config.Keep.Add(offline.Item{Kind: offline.Commit, Name: w.Repository.loadedName(ref), Value: commit})
+	}
+	return commit, err
 }
 
 // errLeft is about a fetch that had not begun when who asked for it left.
@@ -269,7 +280,7 @@ func (t *Trees) fill(ctx context.Context, l *layout, w Wanted, commit string, de
 		return err
 	}
 	defer os.Remove(pack.file.Name())
-	err = t.client.fetch(ctx, w.Repository, commit, pack)
+	err = t.fetch(ctx, w.Repository, commit, pack)
 	if err = errors.Join(err, pack.file.Close()); err != nil {
 		return err
 	}
