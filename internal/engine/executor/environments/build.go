@@ -159,6 +159,7 @@ func (b *build) keepLock(ctx context.Context, text string) error {
 // has not been told of the folder, so that nothing in it is run.
 func (b *build) install(ctx context.Context, lock environment.Lock, to, prefix string) (m meta, err error) {
 	step := step{
+		lock:  &lock,
 		files: map[string]string{lockFile: lock.String()},
 		env:   b.store.pythonSettings(lock.Python, prefix),
 		script: findPython + `"$UV" venv --relocatable --quiet --python "$python" ` + buildFolder + `

@@ -299,8 +299,11 @@ func (b *build) stagePackages(ctx context.Context, lock environment.Lock, files 
 			return err
 		}
 		out := &ours{w: f}
-		size, err := b.store.channels.Fetch(ctx, p, left, out)
+		size, err := b.store.fetchPackage(ctx, p, left, out)
 		if err := out.outcome(err, f.Close()); err != nil {
+			return err
+		}
+		if err := b.store.keepPackage(p, path); err != nil {
 			return err
 		}
 		left -= size

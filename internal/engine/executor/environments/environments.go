@@ -29,6 +29,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
 	"github.com/millrace/millrace/internal/environments"
+	"github.com/millrace/millrace/internal/offline"
 )
 
 // Records keep what was built for a team, for all servers.
@@ -64,6 +65,9 @@ type Config struct {
 	AllowPrivate bool     // indexes and channels in private networks
 	Machine      machine.Machine
 	InPlace      bool // tasks find environments where they are kept, not at a place of the sandbox
+
+	Loaded offline.Folder  // has locks, and packages that no index is asked for
+	Keep   *offline.Writer // for a bundle of all that is installed; nil: there is none
 
 	MaxTotal int64         // bytes of all that is kept; 0: 50 GB
 	MaxOne   int64         // bytes of one; 0: 10 GB
@@ -297,9 +301,16 @@ func (t Team) lock(ctx context.Context, canonical string) (l environment.Lock, e
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
 		return l, err
 	}
-	err = t.store.trees.Share(ctx, t.team, "lock "+string(t.team)+" "+spec.Key(), func(ctx context.Context) error {
-		return t.store.build(ctx, t.team, spec, func(b *build) error { return b.resolve(ctx) })
-	})
+	loaded, found, err := t.store.loadedLock(spec.Key())
+	switch {
+	case err != nil:
+	case found:
+		err = t.record(ctx, known, spec, loaded, environments.Waiting, "")
+	default:
+		err = t.store.trees.Share(ctx, t.team, "lock "+string(t.team)+" "+spec.Key(), func(ctx context.Context) error {
+			return t.store.build(ctx, t.team, spec, func(b *build) error { return b.resolve(ctx) })
+		})
+	}
 	if err != nil {
 		return l, err
 	}

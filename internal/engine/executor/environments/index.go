@@ -217,7 +217,7 @@ func (v *visit) servePage(w http.ResponseWriter, r *http.Request) {
 		files, found, err := v.page(r.Context(), base, name)
 		if err != nil {
 			// A later index might have another package of this name.
-			v.fail(w, err.Error())
+			v.fail(w, fmt.Sprintf("the package %s: %s", name, err))
 			return
 		}
 		if found {
@@ -268,6 +268,10 @@ func (x *index) writePage(w http.ResponseWriter, name string, files []file) {
 	for i, f := range files {
 		files[i].URL = "/files/" + x.seal(f.URL) + "/" + url.PathEscape(f.Filename)
 	}
+	writePage(w, name, files)
+}
+
+func writePage(w http.ResponseWriter, name string, files []file) {
 	w.Header().Set("Content-Type", jsonPage)
 	_ = json.NewEncoder(w).Encode(page{Meta: map[string]string{"api-version": "1.0"}, Name: name, Files: files})
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
@@ -26,7 +27,8 @@ import (
 type step struct {
 	files  map[string]string // that it reads
 	env    map[string]string
-	script string // our own words alone; what people wrote is in files and env
+	script string            // our own words alone; what people wrote is in files and env
+	lock   *environment.Lock // that it installs; nil: it may have anything that the index has
 	// stage puts more where the sandbox finds it; nil: there is no more.
 	stage func(ctx context.Context, inputs string) error
 	tool  string // a folder that is shown as an environment; then there is no network at all
@@ -81,8 +83,9 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			if st.tool != "" {
 				return nil
 			}
-			if _, err := s.index.all(ctx); err != nil {
-				return failure("%s", err)
+			packages, err := s.packagesFor(ctx, st.lock, func(why string) { b.unfetched.Store(&why) })
+			if err != nil {
+				return err
 			}
 			program, err := s.stagePrograms(spec.Places().Inputs)
 			if err != nil {
@@ -90,7 +93,7 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			}
 			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
 			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
-			stop, err = s.serveIndex(spec.Places().Inputs, func(why string) { b.unfetched.Store(&why) })
+			stop, err = servePackages(spec.Places().Inputs, packages)
 			return err
 		},
 		Log: b.follow(ctx),
@@ -149,9 +152,9 @@ func copyProgram(from, to string) error {
 	return copyFile(from, to, 0o755)
 }
 
-// serveIndex answers for the index on a socket in a folder, until stop. The path
-// of the folder may be too long for the address of a socket.
-func (s *Store) serveIndex(folder string, note func(why string)) (stop func(), err error) {
+// servePackages answers on a socket in a folder, until stop. The path of the folder may
+// be too long for the address of a socket.
+func servePackages(folder string, packages http.Handler) (stop func(), err error) {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return nil, err
@@ -165,7 +168,7 @@ func (s *Store) serveIndex(folder string, note func(why string)) (stop func(), e
 	if err := os.Chmod(filepath.Join(folder, indexSocket), 0o666); err != nil { //nolint:gosec // the sandbox's user connects to it
 		return nil, errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: s.index.handler(s.MaxOne, note), ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
+	server := &http.Server{Handler: packages, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
 	go func() { _ = server.Serve(l) }()
 	return func() { _ = server.Close() }, nil
 }
