@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/offline"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 )
@@ -27,12 +28,14 @@ type Inputs struct {
 	client *Client
 	open   Connections
 	plain  bool // addresses without TLS are allowed
+
+	Loaded offline.Folder // has what is at addresses that nobody is asked for
 }
 
 // NewInputs makes it. Addresses without TLS are for installations that allow private
 // networks.
 func NewInputs(c *Client, open Connections, plainHTTP bool) *Inputs {
-	return &Inputs{c, open, plainHTTP}
+	return &Inputs{client: c, open: open, plain: plainHTTP}
 }
 
 // anonymous is how an address without a connection is reached: as nobody. Buckets
@@ -78,6 +81,11 @@ func (i *Inputs) reach(ctx context.Context, team ids.Team, a addresses.Address) 
 // Fits is nil where a team may use the connections of addresses for them.
 func (i *Inputs) Fits(ctx context.Context, team ids.Team, list []addresses.Address) error {
 	for _, a := range list {
+		if _, loaded, err := i.loaded(a); err != nil {
+			return err
+		} else if loaded {
+			continue
+		}
 		if _, _, err := i.reach(ctx, team, a); err != nil {
 			return err
 		}
@@ -145,6 +153,17 @@ func folders(list []addresses.Address, pattern func(int) bool) (groups [][]int) 
 }
 
 func (i *Inputs) lookIn(ctx context.Context, team ids.Team, list []addresses.Address, group []int, pattern func(int) bool, found [][]addresses.Object, failed []error) {
+	group = slices.DeleteFunc(group, func(n int) bool {
+		o, loaded, err := i.loaded(list[n])
+		if loaded {
+			found[n] = []addresses.Object{o}
+		}
+		failed[n] = err
+		return loaded || err != nil
+	})
+	if len(group) == 0 {
+		return
+	}
 	first := list[group[0]]
 	c, secret, err := i.reach(ctx, team, first)
 	for _, n := range group {
@@ -252,6 +271,9 @@ func (i *Inputs) matching(ctx context.Context, c connections.Connection, secret 
 // Open reads a stretch of an object, to its end where length is negative. An object
 // that is not what it was is fault.KindConflict.
 func (i *Inputs) Open(ctx context.Context, team ids.Team, o addresses.Object, from, length int64) (io.ReadCloser, error) {
+	if o.Endpoint == loadedEndpoint {
+		return i.openLoaded(o, from, length)
+	}
 	c, secret, err := i.reach(ctx, team, o.Address)
 	if err != nil {
 		return nil, err
