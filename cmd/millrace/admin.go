@@ -29,6 +29,7 @@ type adminCommand struct {
 	Status    operate.Status   `cmd:"" help:"Show the state of the installation: queue, files, background jobs, failed requests."`
 	Ready     operate.Ready    `cmd:"" help:"Check that a server or worker responds; for health checks of containers."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
+	Bundle    bundleCommand    `cmd:"" help:"Write what workflows need into a folder, and load it on a machine without network."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Encrypt stored secrets with a new secret key, while no server runs."`
 	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
 	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and report problems."`

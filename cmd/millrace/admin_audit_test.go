@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		}
 		return worker != ""
 	})
-	tried := map[string]bool{}
+	tried, bundle := map[string]bool{}, filepath.Join(t.TempDir(), "bundle")
 	before := entries()
 	for _, c := range []struct {
 		adds int
@@ -77,6 +78,8 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		{1, "", []string{"team", "suspend", team}},
 		{1, "", []string{"team", "resume", team}},
 		{0, "", []string{"worker", "list"}},
+		{1, "", []string{"bundle", "--workflow", workflow, "--out", bundle}},
+		{1, "", []string{"bundle", "--load", bundle}},
 		{1, "", []string{"worker", "drain", worker}},
 		{1, "", []string{"worker", "undrain", worker}},
 		{1, "", []string{"mail", "test", "bob@example.org"}},
@@ -98,6 +101,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		tried[strings.Join(c.args[:min(2, len(c.args))], " ")] = true
 	}
 	tried["ready"] = true  // above, with an address
+	tried["bundle"] = true // above, with both that it does
 	tried["init"] = true   // there is no installation yet
 	tried["doctor"] = true // it looks, and fails here for what it finds
 	tried["move"] = true   // TestAnInstallationMovesToPostgresAndABucket

@@ -116,7 +116,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	}
 	w.Environments, err = s.EnvironmentSettings.Open(environments.Config{
 		Folder: filepath.Join(shared, "environments"), Builds: filepath.Join(tools, "environment-builds"), InUse: roots,
-		Records: h.db, Log: h.log, Now: h.db.Now, Disk: h.disk, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(),
+		Records: h.db, Log: h.log, Now: h.db.Now, Disk: h.disk, AllowPrivate: s.FetchAllowPrivate, InPlace: x.Kind == "slurm", Unfit: x.NoEnvironments(), Loaded: s.loaded(),
 	}, s.Sandbox, parseSize)
 	if err != nil {
 		return w, err
@@ -142,7 +142,7 @@ func (h *application) openSources(s *settings, tools, shared string) (*sources.S
 		return nil, err
 	}
 	c := sources.Config{
-		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: h.log,
+		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Loaded: s.loaded(), Log: h.log,
 	}
 	if sameFileSystem(s.Data, shared) {
 		c.Space = h.disk.Check

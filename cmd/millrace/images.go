@@ -26,6 +26,7 @@ func (h *application) openImages(s *settings, folder string, inUse func() ([]str
 	}
 	c := images.Config{
 		Folder: folder, InUse: inUse, Log: h.log, Now: time.Now, Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
+		Loaded: s.loaded(),
 	}
 	if sameFileSystem(s.Data, filepath.Dir(folder)) {
 		c.Disk = h.disk

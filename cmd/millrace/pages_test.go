@@ -22,7 +22,7 @@ import (
 // pages are those whose examples are all executed, in the order in which people read them.
 var pages = []string{
 	"../README.md", "tutorial.md", "recipes.md", "python.md", "r.md", "snakemake.md", "pipelines.md", "reported-runs.md", "mcp.md", "coming-from.md",
-	"definition.md", "source.md",
+	"definition.md", "source.md", "operating/offline.md",
 }
 
 // note is what a test has to know about an example beside its text.
@@ -87,6 +87,8 @@ var notes = []note{
 	{page: "coming-from.md", heading: "The same workflow", begins: "rule", by: "clients/snakemake/tests/test_snakemake.py test_the_lines_of_the_pages_report_the_workflow_of_the_pages"},
 	{page: "coming-from.md", heading: "The same workflow", begins: "{", prints: []string{`total: 5\n`}},
 	{page: "definition.md", heading: "Expressions", prints: []string{`n: [23]\n`}},
+	{page: "operating/offline.md", heading: "5. Clients", begins: "pip download", reason: "It fetches packages of others from a package index."},
+	{page: "operating/offline.md", language: "sh", by: "cmd/millrace/offline_test.go TestAMachineWithoutNetworkExecutesABundle"},
 	{page: "source.md", heading: "Code from Git", needs: (*reader).haveScripts, prints: []string{`counts: counted\n`}},
 }
 

@@ -331,7 +331,9 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 
 // remoteInputs reads what runs take by address.
 func (s *settings) remoteInputs(db *store.DB) *remote.Inputs {
-	return remote.NewInputs(remote.New(s.FetchAllowPrivate), db, s.FetchAllowPrivate)
+	inputs := remote.NewInputs(remote.New(s.FetchAllowPrivate), db, s.FetchAllowPrivate)
+	inputs.Loaded = s.loaded()
+	return inputs
 }
 
 // mailTransport sends mails; the mailbox is nil unless they stay here.

@@ -99,6 +99,12 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	return w, err
 }
 
+// TeamOfWorkflow is the team that a workflow belongs to, for operators.
+func (db *DB) TeamOfWorkflow(ctx context.Context, id ids.Workflow) (team ids.Team, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT team_id FROM workflows WHERE id = $1`, id).Scan(&team)
+	return team, db.asFault(err, "workflow")
+}
+
 // Workflows lists a team's workflows, newest first; ids sort by creation.
 func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow, limit int) ([]workflows.Row, error) {
 	before = orAfterAll(db, before)

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/git"
+	"github.com/millrace/millrace/internal/offline"
 )
 
 // Settings say where code comes from.
@@ -29,6 +30,9 @@ type Config struct {
 	AllowPrivate bool
 	Space        func(context.Context) error // of the file system of Folder; nil: there is always some
 	Log          *slog.Logger
+
+	Loaded offline.Folder  // has code that no host is asked for
+	Keep   *offline.Writer // for a bundle of all that is fetched; nil: there is none
 }
 
 // limits are what reading a repository may use.
@@ -53,7 +57,7 @@ func Open(c Config) (*Store, error) {
 	}, limits)}
 	most := git.DefaultLimits
 	most.Hosts = c.GitHosts
-	s.Trees, err = git.NewTrees(git.New(c.AllowPrivate, most), s.packs, git.TreesConfig{Folder: c.Folder, MaxTotal: c.MaxTotal, Space: c.Space, Log: c.Log, Now: time.Now})
+	s.Trees, err = git.NewTrees(git.New(c.AllowPrivate, most), s.packs, git.TreesConfig{Folder: c.Folder, MaxTotal: c.MaxTotal, Space: c.Space, Log: c.Log, Now: time.Now, Loaded: c.Loaded, Keep: c.Keep})
 	return s, err
 }
 
