@@ -262,6 +262,53 @@ func snapshotOf(t *testing.T, driver executor.Driver) []executor.Status {
 	return all
 }
 
+// slowRelease is a driver whose releases last until the test lets them go. It counts
+// renewals.
+type slowRelease struct {
+	*dummy.Driver
+	releasing sync.Once
+	begun     chan struct{}
+	gone      chan struct{}
+	renewals  atomic.Int64
+}
+
+func (d *slowRelease) Release(ctx context.Context, p executor.Permit, h executor.Handle) error {
+	d.releasing.Do(func() { close(d.begun) })
+	<-d.gone
+	return d.Driver.Release(ctx, p, h)
+}
+
+func (d *slowRelease) Renew(ctx context.Context, list ...executor.Renewal) error {
+	d.renewals.Add(int64(len(list)))
+	return d.Driver.Renew(ctx, list...)
+}
+
+// TestSlowReleaseOfAnOrphanDelaysNoRenewal removes a large folder while a task runs, which
+// ends when nobody renews it.
+func TestSlowReleaseOfAnOrphanDelaysNoRenewal(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newHarness(t, url)
+		driver := &slowRelease{begun: make(chan struct{}), gone: make(chan struct{})}
+		s.around = func(d *dummy.Driver) executor.Driver {
+			driver.Driver = d
+			return driver
+		}
+		stop := s.open("w")
+		s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`, `{}`)
+		strayOf(t, s, driver, executor.Key{Run: "run_gone", Node: "a", Attempt: 1})
+		<-driver.begun
+		before := driver.renewals.Load()
+		time.Sleep(time.Minute)
+		if n := driver.renewals.Load() - before; n < 20 {
+			t.Errorf("the task was renewed %d times in a minute", n)
+		}
+		close(driver.gone)
+		stop()
+	})
+}
+
 // takenKey is a driver on which, before the first submission, another one has the key.
 type takenKey struct {
 	*dummy.Driver

@@ -23,15 +23,16 @@ import (
 var errDraining = errors.New("the worker stops")
 
 // Run executes runs until ctx ends, then releases them. Their tasks go on and
-// are adopted by the next worker. Renewing leases, observing attempts and
-// removing what is left over each have a goroutine, so that none waits for
-// another.
+// are adopted by the next worker. Renewing leases, observing attempts, renewing
+// them and removing what is left over each have a goroutine, so that none waits
+// for another.
 func (e *Engine) Run(ctx context.Context) error {
 	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	leasing, endLeases := context.WithCancel(context.WithoutCancel(ctx))
 	var others sync.WaitGroup
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
+	others.Go(func() { e.renewAll(ctx) })
 	others.Go(func() { e.cleanUpAll(ctx) })
 	e.takeRuns(ctx, runCtx)
 	stop(errDraining)
@@ -268,8 +269,8 @@ func (e *Engine) observe(ctx context.Context) {
 	}
 }
 
-// cleanUpAll keeps attempts alive that are wanted, and removes what is left over.
-func (e *Engine) cleanUpAll(ctx context.Context) {
+// renewAll keeps attempts alive that are wanted.
+func (e *Engine) renewAll(ctx context.Context) {
 	ticker := time.NewTicker(claimEvery)
 	defer ticker.Stop()
 	for {
@@ -278,6 +279,19 @@ func (e *Engine) cleanUpAll(ctx context.Context) {
 			return
 		case <-ticker.C:
 			e.guard(ctx, "cannot renew attempts", func() { e.renewAttempts(ctx) })
+		}
+	}
+}
+
+// cleanUpAll removes what is left over, which can take long.
+func (e *Engine) cleanUpAll(ctx context.Context) {
+	ticker := time.NewTicker(claimEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 			e.guard(ctx, "cannot remove orphans", func() { e.removeOrphans(ctx) })
 			e.logError(ctx, "cannot remove the cached inputs of runs", panics.Catch(func() error { return inputs.ClearExcept(e.Dir, e.isRunning) }))
 			e.logError(ctx, "cannot clean up what was fetched for runs", panics.Catch(func() error { return e.inputs.CleanUp(ctx) }))
