@@ -338,6 +338,7 @@ func (r *runner) interrupt(ctx context.Context, code lifecycle.ErrorCode, why st
 // endRun writes how the run ends, and the events just before that.
 func (r *runner) endRun(ctx context.Context, e runs.Ending, before ...runs.Event) error {
 	if r.plan != nil { // the last step is written with the end
+		r.clock.Pause()
 		s := r.pendingStep()
 		s.Events = append(s.Events, before...)
 		e.Last = &s

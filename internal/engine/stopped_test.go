@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,9 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
@@ -260,6 +265,75 @@ func snapshotOf(t *testing.T, driver executor.Driver) []executor.Status {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// slowJournal takes a minute for one write, before or after which it fails.
+type slowJournal struct {
+	engine.Journal
+	slow   func(s runs.Step) bool // which write that is
+	before error
+	after  error
+	once   sync.Once
+}
+
+func (j *slowJournal) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
+	return j.write(s, func() error { return j.Journal.Advance(ctx, id, fence, s, now) })
+}
+
+func (j *slowJournal) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
+	return j.write(*e.Last, func() error { return j.Journal.EndRun(ctx, id, fence, e, now) })
+}
+
+func (j *slowJournal) write(s runs.Step, write func() error) error {
+	var before, after error
+	if j.slow(s) {
+		j.once.Do(func() {
+			time.Sleep(time.Minute)
+			before, after = j.before, j.after
+		})
+	}
+	if before != nil {
+		return before
+	}
+	return errors.Join(write(), after)
+}
+
+// TestSlowDatabaseBetweenTasksIsNotBilled has the database take a minute for a write while
+// no task of a run is at work.
+func TestSlowDatabaseBetweenTasksIsNotBilled(t *testing.T) {
+	t.Parallel()
+	isOf := func(node string, state runs.AttemptState) func(runs.Step) bool {
+		return func(s runs.Step) bool {
+			return slices.ContainsFunc(s.Attempts, func(a runs.Attempt) bool { return a.Node == node && a.State == state })
+		}
+	}
+	for name, journal := range map[string]*slowJournal{
+		"when the next one starts":                         {slow: isOf("b", runs.AttemptStarted)},
+		"when the next one starts, and fails":              {slow: isOf("b", runs.AttemptStarted), before: errAway},
+		"when the next one starts, and its answer is lost": {slow: isOf("b", runs.AttemptStarted), after: errAway},
+		"at the end, and fails":                            {slow: isOf("b", runs.AttemptSucceeded), before: errAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				s := newHarness(t, url)
+				s.journal = func(j engine.Journal) engine.Journal {
+					journal.Journal = j
+					return journal
+				}
+				s.open("w")
+				id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=1s"},{"id":"b","command":"# dummy: sleep=1s"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
+				r := s.await(id, terminal)
+				if took := r.FinishedAt.Sub(r.StartedAt); r.Status != lifecycle.Completed || took < time.Minute {
+					t.Fatalf("%s after %s: %s", r.Status, took, r.ErrorMessage)
+				}
+				if r.Billed < 2*time.Second || r.Billed > 5*time.Second {
+					t.Errorf("two seconds are billed as %s", r.Billed)
+				}
+			})
+		})
+	}
 }
 
 // slowRelease is a driver whose releases last until the test lets them go. It counts

@@ -122,10 +122,14 @@ func (c *Clock) countFrom(start time.Time) time.Time {
 }
 
 // Pause stops the time. None of the run's tasks is at work, and the platform
-// makes it wait: for an image, for inputs, or for itself.
+// makes it wait: for an image, for inputs, or for itself. When the last look was long
+// ago, this worker has waited since then, such as for the database.
 func (c *Clock) Pause() {
 	if c.Counts() {
 		at := c.time()
+		if !c.observedAt.IsZero() {
+			c.Wait(c.observedAt, at)
+		}
 		c.billed, c.since, c.pausedAt = c.took(at), time.Time{}, at
 		c.work, c.excused = nil, nil
 	}

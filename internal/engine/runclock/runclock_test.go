@@ -69,6 +69,7 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 		"not while it is paused": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
 			now(10)
+			c.Observe(at(10), []executor.Status{ended(0, 10)})
 			c.Pause()
 			now(99)
 			c.Start(running(98))
@@ -77,6 +78,7 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 		}, want: 12 * seconds},
 		"what ended before the pause starts nothing": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
+			c.Observe(at(9), []executor.Status{ended(0, 9)})
 			now(10)
 			c.Pause()
 			now(100)
@@ -201,6 +203,26 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 			now(50)
 			c.Observe(at(50), []executor.Status{suspended(ended(0, 50), 2, 42), ended(30, 35)})
 		}, want: 15 * seconds},
+		"a call that hung before a pause": {story: func(c *runclock.Clock, now func(int)) {
+			c.Start(running(0))
+			c.Observe(at(3), []executor.Status{ended(0, 3)})
+			now(63)
+			c.Pause()
+			now(70)
+		}, want: 3 * seconds},
+		"a call that hung before a pause, less the work that nobody saw end": {story: func(c *runclock.Clock, now func(int)) {
+			c.Start(running(0))
+			c.Observe(at(3), []executor.Status{ended(0, 8)})
+			now(63)
+			c.Pause()
+		}, want: 8 * seconds},
+		"no worker was there before a pause": {
+			run: runs.Run{BilledSince: at(0), LastHeld: at(10)},
+			story: func(c *runclock.Clock, now func(int)) {
+				now(500)
+				c.Pause()
+			}, want: 10 * seconds,
+		},
 		"no worker was there, and nothing had been billed yet": {
 			run: runs.Run{LastHeld: at(10)},
 			story: func(c *runclock.Clock, now func(int)) {
