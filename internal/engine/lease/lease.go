@@ -88,12 +88,16 @@ type Lease struct {
 func (k *Keeper) ClaimStart() time.Duration { return k.clock() }
 
 // Hold takes note of a run that was claimed. The function is called, with
-// ErrLost as the cause, when it is not ours any more.
+// ErrLost as the cause, when it is not ours any more. An earlier claim of the run is lost:
+// another worker had it in between.
 func (k *Keeper) Hold(h runs.HeldRun, began time.Duration, lost context.CancelCauseFunc) *Lease {
 	l := &Lease{HeldRun: h, keeper: k, lost: lost, until: began + Length}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.releasing, h.Run)
+	if before := k.leases[h.Run]; before != nil {
+		before.lose()
+	}
 	k.leases[h.Run] = l
 	return l
 }
@@ -181,13 +185,18 @@ func (k *Keeper) applyRenewal(known runs.Renewal, until time.Duration) {
 	}
 	for _, h := range known.Lost {
 		if l := k.leases[h.Run]; l != nil && l.HeldRun == h {
-			l.ended = true
 			delete(k.leases, h.Run)
-			l.lost(ErrLost)
+			l.lose()
 		}
 	}
 	close(k.renewed)
 	k.renewed = make(chan struct{})
+}
+
+// lose tells the owner that another worker has the run. The keeper's lock is held.
+func (l *Lease) lose() {
+	l.ended = true
+	l.lost(ErrLost)
 }
 
 // Held are the runs that this process holds, or is about to release.

@@ -114,6 +114,27 @@ func TestALeaseIsGoodWhileItIsRenewed(t *testing.T) {
 	})
 }
 
+// A run that another worker had meanwhile, and gave back, is claimed here again before this
+// process has noticed that it lost it.
+func TestLeaseThatIsClaimedAgainEndsTheEarlierOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		ctx, lost := context.WithCancelCause(t.Context())
+		before := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		s.set(func() { s.fences["run_a"] = 3 })
+		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 3}, k.ClaimStart(), func(err error) { t.Errorf("the new one is lost: %v", err) })
+		if err := before.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(ctx), lease.ErrLost) {
+			t.Errorf("the earlier one: %v, %v", err, context.Cause(ctx))
+		}
+		before.Drop()
+		time.Sleep(time.Minute)
+		if err := l.Check(); err != nil {
+			t.Errorf("the new one: %v", err)
+		}
+	})
+}
+
 func TestAProcessThatWasStoppedFindsOutBeforeItActs(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
