@@ -89,16 +89,15 @@ func (b *beside) deliver(r result) {
 	}
 }
 
-// handleResults handles all that there is.
-func (b *beside) handleResults(ctx context.Context) error {
+// handleResults handles all that there is, also what comes after an error: nobody reports
+// it again.
+func (b *beside) handleResults(ctx context.Context) (err error) {
 	b.mu.Lock()
 	list := b.results
 	b.results = nil
 	b.mu.Unlock()
 	for _, handle := range list {
-		if err := handle(ctx); err != nil {
-			return err
-		}
+		err = errors.Join(err, handle(ctx))
 	}
-	return nil
+	return err
 }
