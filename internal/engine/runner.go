@@ -223,18 +223,23 @@ func (e *Engine) knownAttempts(ctx context.Context) (map[executor.Key]executor.S
 
 // awaitKnown waits for what the executor has, or until somebody cancels the run: then all
 // attempts are stopped, known or not.
-func (r *runner) awaitKnown(ctx context.Context) (known map[executor.Key]executor.Status, err error) {
-	answered := make(chan struct{})
+func (r *runner) awaitKnown(ctx context.Context) (map[executor.Key]executor.Status, error) {
+	type answer struct {
+		known map[executor.Key]executor.Status
+		err   error
+	}
+	answers := make(chan answer, 1) // nobody may wait for it any more
 	r.looks.Add(func() {
-		defer close(answered)
-		err = panics.Catch(func() (err error) {
-			known, err = r.e.knownAttempts(ctx)
+		var a answer
+		a.err = panics.Catch(func() (err error) {
+			a.known, err = r.e.knownAttempts(ctx)
 			return err
 		})
+		answers <- a
 	})
 	select {
-	case <-answered:
-		return known, err
+	case a := <-answers:
+		return a.known, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-r.cancelRequested:
