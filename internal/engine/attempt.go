@@ -16,14 +16,16 @@ import (
 
 // applySnapshot applies the status of our attempts.
 func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
-	for _, s := range now.list {
-		if t := r.live[s.Key]; t != nil && !t.ended && (s.Fence == "" || s.Fence == t.row.Fence) {
-			r.clock.Start(s)
-		}
-	}
 	byKey := make(map[executor.Key]executor.Status, len(now.list))
 	for _, s := range now.list {
+		t := r.live[s.Key]
+		if t == nil || !t.isOf(s) {
+			continue
+		}
 		byKey[s.Key] = s
+		if !t.ended {
+			r.clock.Start(s)
+		}
 	}
 	for key, t := range r.live {
 		if _, ok := byKey[key]; !ok && !t.ended && r.forgotten(ctx, t, now.at) {
@@ -41,9 +43,6 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 			continue
 		}
 		t.missingSince, t.queued = time.Time{}, s.Phase == executor.Pending && now.at.Sub(t.submittedAt) >= queuedAfter
-		if s.Fence != "" && s.Fence != t.row.Fence {
-			continue // another worker's attempt
-		}
 		if t.waitsFor = s.Detail; notePlacement(&t.row, s) {
 			r.step.Attempts = append(r.step.Attempts, t.row)
 		}

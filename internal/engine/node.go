@@ -67,6 +67,10 @@ func (r *runner) handle(t *attempt) executor.Handle {
 	return executor.Handle{Key: r.key(t), Fence: t.row.Fence}
 }
 
+// isOf reports whether a status is that of the attempt, and not of another one with its
+// key, which the executor may have after a restore of the database.
+func (t *attempt) isOf(s executor.Status) bool { return s.Fence == "" || s.Fence == t.row.Fence }
+
 // addOpen adds a node to the open ones.
 func (r *runner) addOpen(n *node) {
 	n.software, n.launches = runimages.RefOf(n.Node), pipeline.LaunchedBy(n.Node)

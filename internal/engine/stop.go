@@ -78,10 +78,12 @@ func (r *runner) noteStopped(now snapshot) {
 		}
 	}
 	for _, s := range now.list {
-		if _, ours := over[s.Key]; ours && !s.Phase.Final() {
-			delete(over, s.Key)
-		} else if ours {
+		switch _, known := over[s.Key]; {
+		case !known || !r.live[s.Key].isOf(s):
+		case s.Phase.Final():
 			over[s.Key] = s
+		default:
+			delete(over, s.Key)
 		}
 	}
 	for key, s := range over {

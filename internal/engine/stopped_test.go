@@ -383,43 +383,84 @@ func TestSlowReleaseOfAnOrphanDelaysNoRenewal(t *testing.T) {
 	})
 }
 
-// takenKey is a driver on which, before the first submission, another one has the key.
+// takenKey is a driver on which, before node a is submitted, another attempt has its key.
 type takenKey struct {
 	*dummy.Driver
 	s     *harness
 	once  sync.Once
 	other executor.Handle
+
+	forgetsAfter time.Duration
 }
 
 func (d *takenKey) Submit(ctx context.Context, p executor.Permit, spec executor.Spec) (executor.Handle, error) {
-	d.once.Do(func() { d.other = strayOf(d.s.t, d.s, d.Driver, spec.Key) })
+	if spec.Key.Node == "a" {
+		d.once.Do(func() { d.other = strayOf(d.s.t, d.s, d.Driver, spec.Key) })
+	}
 	return d.Driver.Submit(ctx, p, spec)
 }
 
-func (d *takenKey) Stop(context.Context, executor.Permit, executor.Handle, time.Duration) error {
-	return nil
+// Stop leaves the other one alone.
+func (d *takenKey) Stop(ctx context.Context, p executor.Permit, h executor.Handle, grace time.Duration) error {
+	if h.Fence == d.other.Fence {
+		return nil
+	}
+	return d.Driver.Stop(ctx, p, h, grace)
+}
+
+func (d *takenKey) Capabilities(ctx context.Context) (executor.Capabilities, error) {
+	caps, err := d.Driver.Capabilities(ctx)
+	caps.ForgetsAfter = d.forgetsAfter
+	return caps, err
 }
 
 // TestRefusedStartLeavesTheFolderOfAnother checks that a task which cannot start, since
-// another one with its key runs, does not remove the folder of that one.
+// another one with its key runs, does not remove the folder of that one, and starts under
+// another key. After a restore of the database the executor can have such an attempt.
 func TestRefusedStartLeavesTheFolderOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]string{"alone": "", "beside another": `,{"id":"b","command":"# dummy: sleep=60s"}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				s := newHarness(t, url)
+				var driver *takenKey
+				s.around = func(d *dummy.Driver) executor.Driver {
+					driver = &takenKey{Driver: d, s: s}
+					return driver
+				}
+				s.open("w")
+				id := s.submit(`{"nodes":[{"id":"a","command":"true"}`+others+`]}`, `{}`)
+				time.Sleep(10 * time.Second)
+				if _, err := os.Stat(filepath.Join(s.dir, driver.other.Key.Folder(), "work")); err != nil {
+					t.Error(err)
+				}
+				if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+					t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+				}
+			})
+		})
+	}
+}
+
+// TestCancelDoesNotWaitForTheAttemptOfAnother cancels a run while another attempt has the
+// key of one of its tasks.
+func TestCancelDoesNotWaitForTheAttemptOfAnother(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newHarness(t, url)
-		var driver *takenKey
 		s.around = func(d *dummy.Driver) executor.Driver {
-			driver = &takenKey{Driver: d, s: s}
-			return driver
+			return &takenKey{Driver: d, s: s, forgetsAfter: time.Hour}
 		}
 		s.open("w")
-		id := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
+		id := s.submit(`{"nodes":[{"id":"b","command":"# dummy: sleep=1h"},{"id":"a","command":"true"}]}`, `{}`)
 		time.Sleep(10 * time.Second)
-		if _, err := os.Stat(filepath.Join(s.dir, driver.other.Key.Folder(), "work")); err != nil {
-			t.Error(err)
-		}
-		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
-			t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+		began := time.Now()
+		s.stopRun(id)
+		if r := s.await(id, terminal); r.Status != lifecycle.Cancelled || time.Since(began) > 10*time.Second {
+			t.Errorf("%s after %s", r.Status, time.Since(began))
 		}
 	})
 }
