@@ -64,14 +64,21 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 func (d *Driver) Refresh(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	found, err := fs.Glob(os.DirFS(d.folder), "*/"+stateFile)
+	found, err := os.ReadDir(d.folder)
 	if err != nil {
 		return err
 	}
-	for _, file := range found {
-		text, err := os.ReadFile(filepath.Join(d.folder, file))
+	known := map[string]bool{}
+	for key := range d.attempts {
+		known[key.Folder()] = true
+	}
+	for _, folder := range found {
+		if known[folder.Name()] || !folder.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(d.folder, folder.Name(), stateFile))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // released in this moment
+			continue // not submitted yet, or released in this moment
 		}
 		if err != nil {
 			return err

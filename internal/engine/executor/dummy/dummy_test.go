@@ -48,6 +48,20 @@ func TestTheDummyTellsWhenATaskEnds(t *testing.T) {
 	}
 }
 
+// A test of many runs refreshes often: what is known is not read again.
+func TestRefreshReadsWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewFixture(t, newDriver)
+	spec := b.Spec(t, "# dummy: sleep=1h")
+	b.Submit(t, spec)
+	if err := os.WriteFile(filepath.Join(spec.Dir, "dummy.json"), []byte("unreadable"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Driver.Refresh(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // clock is turned by its test, in seconds since an attempt began.
 type clock struct{ seconds atomic.Int64 }
 
