@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -18,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
 )
 
@@ -94,23 +96,42 @@ func (d hangingDriver) Release(ctx context.Context, p executor.Permit, h executo
 	return d.Driver.Release(ctx, p, h)
 }
 
+// awaitBegun returns when something begins to hang.
+func (h *hanging) awaitBegun(t *testing.T) {
+	t.Helper()
+	if !waittest.Until(func() bool {
+		select {
+		case <-h.begun:
+			return true
+		default:
+			return false
+		}
+	}) {
+		t.Fatal("nothing hangs")
+	}
+}
+
+// openHanging starts an engine in which an operation hangs.
+func (s *harness) openHanging(what string) *hanging {
+	s.t.Helper()
+	h := &hanging{what: what, begun: make(chan struct{}, 1000), gone: make(chan struct{})}
+	h.letGo = sync.OnceFunc(func() { close(h.gone) })
+	s.store = func(o engine.Objects) engine.Objects { return hangingObjects{o, h} }
+	s.files, s.verified = func(f executor.Files) executor.Files { return hangingFiles{f, h} }, hangingVerifier{s.kept, h}
+	s.around = func(d *dummy.Driver) executor.Driver {
+		h.driver = d
+		return hangingDriver{d, h}
+	}
+	s.failed = &failedfolders.Keeper{Store: s.db, Objects: hangingObjects{s.kept, h}, KeepFor: time.Hour, Now: time.Now}
+	s.open("w")
+	s.t.Cleanup(h.letGo)
+	return h
+}
+
 // whileHanging tests an engine in which an operation hangs, on each database.
 func whileHanging(t *testing.T, what string, test func(t *testing.T, s *harness, h *hanging)) {
 	t.Helper()
-	each(t, func(t *testing.T, s *harness) {
-		h := &hanging{what: what, begun: make(chan struct{}, 1000), gone: make(chan struct{})}
-		h.letGo = sync.OnceFunc(func() { close(h.gone) })
-		s.store = func(o engine.Objects) engine.Objects { return hangingObjects{o, h} }
-		s.files, s.verified = func(f executor.Files) executor.Files { return hangingFiles{f, h} }, hangingVerifier{s.kept, h}
-		s.around = func(d *dummy.Driver) executor.Driver {
-			h.driver = d
-			return hangingDriver{d, h}
-		}
-		s.failed = &failedfolders.Keeper{Store: s.db, Objects: hangingObjects{s.kept, h}, KeepFor: time.Hour, Now: time.Now}
-		s.open("w1")
-		t.Cleanup(h.letGo)
-		test(t, s, h)
-	})
+	each(t, func(t *testing.T, s *harness) { test(t, s, s.openHanging(what)) })
 }
 
 // passes runs another run to its end.
@@ -130,7 +151,7 @@ func TestCancelWaitsForNothingThatHangs(t *testing.T) {
 			t.Parallel()
 			whileHanging(t, what, func(t *testing.T, s *harness, h *hanging) {
 				id := s.submit(`{"nodes":[{"id":"hang","command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}}]}`, `{}`)
-				<-h.begun
+				h.awaitBegun(t)
 				s.passes()
 				s.cancel(id)
 				if r := s.await(id, terminal); r.Status != lifecycle.Cancelled || r.Fence != 1 {
@@ -148,7 +169,7 @@ func TestCancelDoesNotWaitForEarlierOutputs(t *testing.T) {
 		const definition = `{"nodes":[{"id":"hang","cache":true,"command":"# dummy: output:o=1","outputs":{"o":{"path":"o"}}}]}`
 		s.await(s.submit(definition, `{}`), terminal)
 		id := s.submit(definition, `{}`)
-		<-h.begun
+		h.awaitBegun(t)
 		s.passes()
 		s.cancel(id)
 		if r := s.await(id, terminal); r.Status != lifecycle.Cancelled {
@@ -163,7 +184,7 @@ func TestTaskThatStartsTooLateIsStopped(t *testing.T) {
 	t.Parallel()
 	whileHanging(t, "submit", func(t *testing.T, s *harness, h *hanging) {
 		id := s.submit(`{"nodes":[{"id":"hang","command":"# dummy: sleep=1h"}]}`, `{}`)
-		<-h.begun
+		h.awaitBegun(t)
 		s.cancel(id)
 		s.await(id, terminal)
 		h.letGo()
@@ -184,7 +205,7 @@ func TestOtherTasksAreStoppedWhileOneStopHangs(t *testing.T) {
 			}
 		}
 		s.cancel(id)
-		<-h.begun
+		h.awaitBegun(t)
 		s.passes()
 		if !waittest.Until(func() bool {
 			ended := 0
@@ -219,7 +240,7 @@ func TestRunIsLedWhileOutputsHang(t *testing.T) {
 				id := s.submit(`{"nodes":[{"id":"busy","command":"# dummy: sleep=10h"},
 					{"id":"hang","command":"# dummy: output:o=1","scatter":{"over":"[1,2,3,4,5,6,7,8]"},"outputs":{"o":{"path":"o"}}}]}`, `{}`)
 				for range 4 { // as many as are stored at a time
-					<-h.begun
+					h.awaitBegun(t)
 				}
 				if !waittest.Until(func() bool { return len(s.folders(id)) == 9 }) {
 					t.Error("not all items start")
@@ -244,9 +265,13 @@ func TestRunIsLedWhileOutputsHang(t *testing.T) {
 // Whoever sees that a run has failed finds the folder that its step has left.
 func TestFolderIsKeptBeforeItsRunHasFailed(t *testing.T) {
 	t.Parallel()
-	whileHanging(t, "store", func(t *testing.T, s *harness, h *hanging) {
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) { // the run waits for its folder for some time only
+		s := newHarness(t, url)
+		h := s.openHanging("store")
 		id := s.submit(`{"nodes":[{"id":"hang","command":"# dummy: output:left=text exit=3"}]}`, `{}`)
 		<-h.begun
+		time.Sleep(20 * time.Second)
 		if r := s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.failed") }); r.Status != lifecycle.Running {
 			t.Errorf("it is %s while its folder is being kept", r.Status)
 		}
@@ -263,7 +288,7 @@ func TestRunFailsThoughItsFolderCannotBeKept(t *testing.T) {
 	t.Parallel()
 	whileHanging(t, "store", func(t *testing.T, s *harness, h *hanging) {
 		id := s.submit(`{"nodes":[{"id":"hang","command":"# dummy: output:left=text exit=3"}]}`, `{}`)
-		<-h.begun
+		h.awaitBegun(t)
 		s.passes()
 		s.ahead.Add(int64(time.Minute))
 		if r := s.await(id, terminal); r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.NodeFailedCode {

@@ -242,6 +242,8 @@ func (s *harness) unblock(k executor.Key) {
 func (s *harness) await(id ids.Run, until func(runs.Run) bool) runs.Run {
 	s.t.Helper()
 	deadline := time.After(5 * time.Minute) // many times what anything takes on a busy machine
+	again := time.NewTicker(time.Second)    // a write whose answer is lost notifies nobody
+	defer again.Stop()
 	for {
 		s.mu.Lock()
 		changed := s.changed
@@ -255,6 +257,7 @@ func (s *harness) await(id ids.Run, until func(runs.Run) bool) runs.Run {
 		}
 		select {
 		case <-changed:
+		case <-again.C:
 		case <-deadline:
 			s.t.Fatalf("still %s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
 		}
