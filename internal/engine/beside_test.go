@@ -297,6 +297,28 @@ func TestRunFailsThoughItsFolderCannotBeKept(t *testing.T) {
 	})
 }
 
+// A run that goes back to the queue while the release of one of its tasks hangs is executed
+// here again.
+func TestRunIsClaimedAgainWhileAReleaseHangs(t *testing.T) {
+	t.Parallel()
+	url := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, full := newHarness(t, url), &fullDisk{}
+		s.disk = full
+		h := s.openHanging("release")
+		id := s.submit(`{"nodes":[{"id":"hang","command":"# dummy: sleep=5s"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"hang","target":"b"}]}`, `{}`)
+		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
+		full.Store(true)
+		<-h.begun
+		s.await(id, func(r runs.Run) bool { return r.Status == lifecycle.Queued })
+		full.Store(false)
+		s.wake()
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Losses != 0 {
+			t.Errorf("%s after %d losses: %s\n%s", r.Status, r.Losses, r.ErrorMessage, s.story(id))
+		}
+	})
+}
+
 // TestLogOfALostTaskIsKept has a task write and be lost while no server runs.
 func TestLogOfALostTaskIsKept(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,6 @@ const (
 // after a pause the run continues from the journal, as another worker would.
 // Its tasks go on meanwhile.
 func (r *runner) execute(ctx context.Context, resumed bool) {
-	defer func() { <-r.releases.Idle() }()
 	pause, since := r.e.RetryPause, r.e.Now()
 	for {
 		err := panics.Catch(func() error { return r.runUntilError(ctx, resumed) })

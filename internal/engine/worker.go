@@ -202,8 +202,9 @@ func (e *Engine) startRunner(ctx context.Context, r runs.Run, began time.Duratio
 			<-before.exited
 		}
 		c.execute(ctx, resumed)
-		abandon(nil)
 		close(c.exited)
+		<-c.releases.Idle() // the next one does not wait for that
+		abandon(nil)
 		e.mu.Lock()
 		if e.runners[r.ID] == c {
 			delete(e.runners, r.ID)
