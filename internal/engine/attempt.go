@@ -33,6 +33,9 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 			now.list = append(now.list, byKey[key])
 		}
 	}
+	if moved := r.inputFiles.Moved(); moved != r.staged {
+		r.staged, r.stagedAt = moved, now.at
+	}
 	r.observe(now)
 	if since := r.waitsSince(); !since.IsZero() {
 		r.clock.Wait(since, now.at)
@@ -55,15 +58,22 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) {
 	r.reportUsage()
 }
 
-// waitsSince is since when nothing has moved in what is done with attempts that have
-// ended; zero while there are none.
+// waitsSince is since when nothing has moved in what is done with attempts that start or
+// have ended; zero while there are none.
 func (r *runner) waitsSince() (since time.Time) {
 	if len(r.unstored) > 0 {
 		since = r.outputs.idleSince()
 	}
 	for _, t := range r.live {
-		if !t.ended && t.finalAt.After(since) {
-			since = t.finalAt
+		moved := t.finalAt
+		if t.starting {
+			moved = r.stagedAt
+			if t.row.StartedAt.After(moved) {
+				moved = t.row.StartedAt
+			}
+		}
+		if !t.ended && moved.After(since) {
+			since = moved
 		}
 	}
 	return since

@@ -44,7 +44,7 @@ func (r *runner) pay(ctx context.Context) error {
 // is not, even if nothing of it is kept yet, nor is one that waits for a place.
 func (r *runner) pauseClock() {
 	for _, t := range r.live {
-		if !t.ended && !r.waits(t) {
+		if !t.ended && !t.queued {
 			return
 		}
 	}
@@ -55,15 +55,9 @@ func (r *runner) pauseClock() {
 // is the platform's to bring. A pause before a retry is the workflow's own.
 func (r *runner) waitsForPlatform() bool {
 	for _, t := range r.live {
-		if !r.waits(t) {
+		if !t.queued {
 			return false
 		}
 	}
 	return len(r.retrying) == 0 && len(r.open) > 0
-}
-
-// waits reports whether an attempt waits for a place on the executor, or to be staged and
-// submitted, for longer than every attempt does.
-func (r *runner) waits(t *attempt) bool {
-	return t.queued || t.starting && r.e.Now().Sub(t.row.StartedAt) >= queuedAfter
 }

@@ -78,6 +78,8 @@ type execution struct {
 	keepUntil      time.Time             // when the end of the run waits no longer for that
 	logBytes       int64                 // stored of all logs of the run
 
+	staged         int64     // how much of inputs had moved
+	stagedAt       time.Time // when that last grew
 	sampledAt      time.Time // when usage was last sampled
 	writtenPercent int       // percent, as last written
 

@@ -181,3 +181,49 @@ func TestStoreThatHangsIsNotBilled(t *testing.T) {
 		}
 	})
 }
+
+// slowInputs is an object store that gives a byte a second, or hangs for half a minute.
+type slowInputs struct {
+	engine.Objects
+	hangs bool
+}
+
+func (o slowInputs) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	r, err := o.Objects.Open(ctx, key, offset, length)
+	if err == nil && o.hangs {
+		time.Sleep(30 * time.Second)
+		return r, nil
+	}
+	return slowReader{r}, err
+}
+
+type slowReader struct{ io.ReadCloser }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return r.ReadCloser.Read(p[:1])
+}
+
+// TestStagingIsBilledWhileItMoves has the input of a task take half a minute.
+func TestStagingIsBilledWhileItMoves(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		hangs    bool
+		from, to time.Duration
+	}{"a byte a second": {false, 32 * time.Second, 35 * time.Second}, "a store that hangs": {true, 2 * time.Second, 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				s := newHarness(t, url)
+				s.store = func(o engine.Objects) engine.Objects { return slowInputs{o, tt.hangs} }
+				s.open("w")
+				id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=1s output:o=`+strings.Repeat("x", 30)+`","outputs":{"o":{"path":"o"}}},{"id":"b","command":"# dummy: sleep=1s"}],
+					"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`, `{}`)
+				if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Billed < tt.from || r.Billed > tt.to {
+					t.Errorf("%s, billed for %s, want %s to %s: %s", r.Status, r.Billed, tt.from, tt.to, r.ErrorMessage)
+				}
+			})
+		})
+	}
+}

@@ -88,6 +88,7 @@ func (s *cache) Link(ctx context.Context, file string, shared bool, key string, 
 	}
 	defer r.Close()
 	if shared && linkFile(r, file) == nil {
+		s.room.moved.Add(1)
 		return nil
 	}
 	w, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)

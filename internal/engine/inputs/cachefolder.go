@@ -150,6 +150,7 @@ func build(ctx context.Context, dir string, m folders.Manifest, put func(e folde
 // linkOrCopy gives a file a second name, or copies it where it can have none.
 func (s *cache) linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
+		s.room.moved.Add(1)
 		return nil
 	}
 	r, err := os.Open(from)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -291,6 +292,9 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 	return sum, err
 }
 
+// Moved grows with all that Link reads, links or copies. It may be called at any time.
+func (in *Inputs) Moved() int64 { return in.cache.room.moved.Load() }
+
 // Link puts an input into a new file of a task.
 func (in *Inputs) Link(ctx context.Context, file string, shared bool, object string) error {
 	if addresses.IsFolder(object) {
@@ -316,9 +320,27 @@ func (in *Inputs) open(ctx context.Context, key string) (io.ReadCloser, error) {
 	in.mu.Unlock()
 	switch {
 	case it == nil:
-		return in.worker.Objects(ctx, key)
+		r, err := in.worker.Objects(ctx, key)
+		if _, here := r.(*os.File); err != nil || here {
+			return r, err
+		}
+		return movingReader{r, in.cache.room}, nil
 	case err != nil:
 		return nil, err
 	}
 	return in.worker.Fetched.Open(in.run.Team, o)
+}
+
+// movingReader notes what is read.
+type movingReader struct {
+	io.ReadCloser
+	room *room
+}
+
+func (r movingReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if n > 0 {
+		r.room.moved.Add(1)
+	}
+	return n, err
 }

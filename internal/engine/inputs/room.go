@@ -19,10 +19,12 @@ const (
 type room struct {
 	low   func() bool
 	taken atomic.Int64 // since the disk was last looked at
+	moved atomic.Int64 // grows with all that is read, linked or copied
 }
 
 // take has the disk looked at when it is time. It is an error where there is no room for more.
 func (r *room) take(bytes int64) error {
+	r.moved.Add(1)
 	if r.taken.Add(bytes) <= lookEvery {
 		return nil
 	}
