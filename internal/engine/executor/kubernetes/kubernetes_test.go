@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/internal/attempts"
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
@@ -486,10 +485,5 @@ func TestGPUsAreCountedAndSetAside(t *testing.T) {
 	ranOnce(t, b, first)
 	if seen := b.End(t, second); seen.Reason != executor.ExitedNonZero {
 		t.Errorf("two of two: %s %s", seen.Reason, seen.Detail)
-	}
-	three := b.Spec(t, "true")
-	three.GPU = 3
-	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, three); !fault.Is(err, fault.KindConflict) {
-		t.Errorf("three of two: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func (d *Driver) Prepare(ctx context.Context, k executor.Key) error {
 func (d *Driver) Submit(ctx context.Context, p executor.Permit, s executor.Spec) (executor.Handle, error) {
 	caps, err := d.Capabilities(ctx)
 	if err == nil {
-		err = check(s, caps)
+		err = check(s, caps, d.config.SameMachine)
 	}
 	if err == nil {
 		err = d.open()
@@ -196,7 +196,7 @@ func (d *Driver) open() error {
 	return nil
 }
 
-func check(s executor.Spec, caps executor.Capabilities) error {
+func check(s executor.Spec, caps executor.Capabilities, sameMachine bool) error {
 	switch {
 	case s.Interpreter == "" || s.Fence == "":
 		return fault.Invalid("an attempt needs an interpreter and a fence")
@@ -204,8 +204,8 @@ func check(s executor.Spec, caps executor.Capabilities) error {
 		return fault.Unavailable("%s", caps.NoImages).WithCode("no_sandbox")
 	case s.Environment != "" && caps.NoEnvironments != "":
 		return fault.Unavailable("%s", caps.NoEnvironments).WithCode("no_sandbox")
-	case caps.Ready && s.GPU > caps.GPU:
-		return fault.Conflict("the task asks for %d GPUs, and the cluster has %d", s.GPU, caps.GPU).WithCode("no_capacity")
+	case sameMachine && caps.Ready && s.GPU > caps.GPU: // of a cluster, nodes may be away for a while
+		return fault.Conflict("the task asks for %d GPUs, and the machine has %d", s.GPU, caps.GPU).WithCode("no_capacity")
 	}
 	return command.Check(s)
 }

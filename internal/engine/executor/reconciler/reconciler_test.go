@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -424,7 +425,6 @@ func TestWhatIsNotSubmitted(t *testing.T) {
 			"no fence":       {func(s *executor.Spec) { s.Fence = "" }, fault.KindInvalid},
 			"an image":       {func(s *executor.Spec) { s.Root = "/images/a" }, fault.KindUnavailable},
 			"an environment": {func(s *executor.Spec) { s.Environment = "/e" }, fault.KindUnavailable},
-			"more GPUs":      {func(s *executor.Spec) { s.GPU = 2 }, fault.KindConflict},
 			"a NUL":          {func(s *executor.Spec) { s.Command = "a\x00" }, fault.KindInvalid},
 		} {
 			s := executor.Spec{Key: executor.Key{Run: "run_1", Node: "n", Attempt: 1}, Fence: "f", Interpreter: "sh"}
@@ -439,6 +439,36 @@ func TestWhatIsNotSubmitted(t *testing.T) {
 		h := w.submit()
 		if again := w.submit(); again != h || len(w.starts) != 1 {
 			t.Errorf("%+v and %+v: %d are started", h, again, len(w.starts))
+		}
+	})
+}
+
+// A node with GPUs may be away from a cluster for a while: the task waits for it. A machine
+// gets no more GPUs.
+func TestTaskWaitsForGPUsOfACluster(t *testing.T) {
+	eachRecords(t, func(t *testing.T, w *world) {
+		submit := func(node string) error {
+			s := executor.Spec{Key: executor.Key{Run: "run_1", Node: node, Attempt: 1}, Fence: "f", Interpreter: "sh", Command: "true", GPU: 2}
+			if w.dir != "" {
+				s.Dir = filepath.Join(w.dir, s.Key.Folder())
+			}
+			if err := w.Prepare(t.Context(), s.Key); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.Submit(t.Context(), executor.NoRun, s)
+			return err
+		}
+		if err := submit("a"); err != nil {
+			t.Errorf("on a cluster: %v", err)
+		}
+		w.StartWaiting(t.Context())
+		if len(w.starts) != 1 {
+			t.Errorf("the cluster has %d jobs", len(w.starts))
+		}
+		w.sameMachine = true
+		w.Driver = w.server()
+		if err := submit("b"); !fault.Is(err, fault.KindConflict) {
+			t.Errorf("on one machine: %v", err)
 		}
 	})
 }

@@ -90,6 +90,8 @@ type world struct {
 	records func() reconciler.Records
 	db      *store.DB
 	permit  *drivertest.Lease // of who submits attempts
+
+	sameMachine bool // attempts of servers that are opened run on it
 }
 
 // eachRecords runs a test with the records of either kind.
@@ -139,7 +141,7 @@ func (w *world) server() *reconciler.Driver {
 	w.t.Helper()
 	d, err := reconciler.OpenStill(w.t.Context(), reconciler.Config{
 		Name: "test", Records: w.records(), JobName: jobName, Log: slog.New(slog.DiscardHandler), Now: w.clock, Words: reconciler.Words{Cluster: "Slurm"},
-		Lag: lag, GiveUpAfter: giveUp, RefusalWait: refusalWait,
+		Lag: lag, GiveUpAfter: giveUp, RefusalWait: refusalWait, SameMachine: w.sameMachine,
 	}, w.cluster)
 	if err != nil {
 		w.t.Fatal(err)
