@@ -159,7 +159,8 @@ type Engine struct {
 	preparer *preparer // of queued runs
 	inputs   *inputs.Worker
 	software func(ids.Team) runimages.Store
-	pool     *pool.Pool // does what is slow for runs
+	pool     *pool.Pool    // does what is slow for runs
+	alone    chan struct{} // has room for the work of one run that may have caused a crash
 
 	began    time.Time        // when it first looked for runs
 	tookOver bool             // what earlier workers on this machine had
@@ -190,7 +191,7 @@ func New(o Options) *Engine {
 		o.Bytes = folder.New(o.Dir, o.Driver)
 	}
 	e := &Engine{
-		Options: o, wake: newSignal(o.Clock, claimEvery), pool: pool.New(sharedWork), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
+		Options: o, wake: newSignal(o.Clock, claimEvery), pool: pool.New(sharedWork), alone: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 	e.software = runimages.For(o.Images, o.Environments)

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/produced"
-	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -92,10 +91,10 @@ func (r *runner) storeOutputs(ctx context.Context, t *attempt, exit *executor.Ex
 	}
 	r.unstored[t] = amount{len(exit.Outputs), size}
 	r.outputs.note()
-	task, key, into, stored := r.handle(t), r.outputKeys(t), r.outputs, &storedOutputs{}
+	task, key, into, stored, suspected := r.handle(t), r.outputKeys(t), r.outputs, &storedOutputs{}, r.run.Crashes > 0
 	r.beside.do(r.beside.ctx, r.stores,
 		func(ctx context.Context) error {
-			return suspects.WatchMemory(r.e.Dir, task.Key.Run, func() error { return stored.store(ctx, r.e.Bytes, into, task, exit, key) })
+			return r.e.watchMemory(ctx, task.Key.Run, suspected, func() error { return stored.store(ctx, r.e.Bytes, into, task, exit, key) })
 		},
 		func(ctx context.Context, err error) error { return r.outputsStored(ctx, t, exit, stored, err) })
 	return nil

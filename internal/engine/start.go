@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/inputs"
 	"github.com/millrace/millrace/internal/engine/lease"
-	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -183,7 +182,7 @@ func (r *runner) start(ctx context.Context, t *attempt) error {
 		return err
 	}
 	t.starting = true
-	s := start{r.e, r.lease, r.inputFiles, spec, caps.InputsReadOnly}
+	s := start{r.e, r.lease, r.inputFiles, spec, caps.InputsReadOnly, r.run.Crashes > 0}
 	r.beside.do(r.beside.starting, r.starts, s.run, func(ctx context.Context, err error) error { return r.started(ctx, t, err) })
 	return nil
 }
@@ -195,12 +194,14 @@ type start struct {
 	inputs *inputs.Inputs
 	spec   executor.Spec
 	shared bool // tasks cannot change their inputs
+
+	suspected bool // of having caused a crash
 }
 
 // run stages and submits, also while the server stops: the next one then finds what the
 // journal has. What was staged for nothing is removed.
 func (s start) run(ctx context.Context) error {
-	err := suspects.WatchMemory(s.e.Dir, s.spec.Key.Run, func() error {
+	err := s.e.watchMemory(ctx, s.spec.Key.Run, s.suspected, func() error {
 		return s.e.Bytes.Stage(ctx, s.spec, func(ctx context.Context, object, file string) error {
 			return s.inputs.Link(ctx, file, s.shared, object)
 		})

@@ -87,6 +87,22 @@ func (e *Engine) countCrashes(ctx context.Context) {
 	}
 }
 
+// watchMemory does work of a run that waits for others and may take much memory. Of the
+// runs that are suspected of a crash it does that of one at a time: all that are at such
+// work when memory runs out look alike, and the second time only the cause must be among
+// them.
+func (e *Engine) watchMemory(ctx context.Context, run ids.Run, suspected bool, work func() error) error {
+	if suspected {
+		select {
+		case e.alone <- struct{}{}:
+			defer func() { <-e.alone }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return suspects.WatchMemory(e.Dir, run, work)
+}
+
 // capacity is what runs may use here, or why none can start.
 func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem string) {
 	if err := e.Time.Check(clock.Limit); err != nil {

@@ -70,6 +70,7 @@ type Run struct {
 	LogSize         int64 // bytes; read where a worker writes
 	Fence           int64
 	Losses          int
+	Crashes         int // losses of which it may have been the cause, since its server worked on it
 	CreditsUsed     credits.Amount
 	CreatedAt       time.Time
 	StartedAt       time.Time

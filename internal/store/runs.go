@@ -147,7 +147,7 @@ const runRow = `SELECT ` + runColumns
 
 const runColumns = `
 	       id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
-	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
+	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses, crashes,
 	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user, source_commit, max_credits, kind, engine, heard_at, executor`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
@@ -156,7 +156,7 @@ func scanRun(row scanner, r *runs.Run, more ...any) error {
 	err := row.Scan(append([]any{
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
-		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
+		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses, &r.Crashes,
 		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep), (*string)(&r.For), &r.Commit, &r.MaxCredits,
 		(*string)(&r.Kind), &r.Engine, &heard, &r.Executor,
 	}, more...)...)
