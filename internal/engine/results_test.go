@@ -28,7 +28,7 @@ func TestResultsBehindAnErrorAreHandled(t *testing.T) {
 type slowList struct{ executor.Driver }
 
 func (slowList) Refresh(context.Context) error {
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	return errors.New("it is away")
 }
 

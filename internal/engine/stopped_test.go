@@ -288,7 +288,7 @@ func (j *slowJournal) write(s runs.Step, write func() error) error {
 	var before, after error
 	if j.slow(s) {
 		j.once.Do(func() {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			before, after = j.before, j.after
 		})
 	}

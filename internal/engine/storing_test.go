@@ -191,7 +191,7 @@ type slowInputs struct {
 func (o slowInputs) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
 	r, err := o.Objects.Open(ctx, key, offset, length)
 	if err == nil && o.hangs {
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		return r, nil
 	}
 	return slowReader{r}, err
@@ -200,7 +200,7 @@ func (o slowInputs) Open(ctx context.Context, key string, offset, length int64) 
 type slowReader struct{ io.ReadCloser }
 
 func (r slowReader) Read(p []byte) (int, error) {
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return r.ReadCloser.Read(p[:1])
 }
 
