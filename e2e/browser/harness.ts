@@ -50,21 +50,19 @@ export class Harness {
   static async openIn(executablePath: string, ...flags: string[]): Promise<Harness> {
     const data = mkdtempSync(join(tmpdir(), "millrace-browser-"));
     const server = serve("127.0.0.1:0", data, flags);
-    const url = await address(server);
-    const browser = await chromium.launch({
-      executablePath,
-      args: [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-      ],
+    return new Harness(await address(server), data, server, await launch(executablePath));
+  }
+
+  /** demo starts scripts/demo, and returns what it prints. */
+  static async demo(): Promise<{ harness: Harness; story: string }> {
+    const data = mkdtempSync(join(tmpdir(), "millrace-browser-"));
+    const script = spawn(join(root, "scripts/demo"), ["--listen", "127.0.0.1:0"], {
+      env: { ...process.env, TMPDIR: data },
+      stdio: ["ignore", "pipe", "pipe"],
     });
-    return new Harness(url, data, server, browser);
+    const story = await printed(script, /Ctrl-C ends/);
+    const url = /Open (\S+)/.exec(story)?.[1] ?? "";
+    return { harness: new Harness(url, data, script, await launch(withoutWindows)), story };
   }
 
   /** down ends the server without warning, as a crash does. */
@@ -90,9 +88,14 @@ export class Harness {
     await gone;
   }
 
+  /** stop ends the server as Ctrl-C and service managers do. */
+  async stop(): Promise<void> {
+    await this.end("SIGTERM");
+  }
+
   async close(): Promise<void> {
     await this.browser.close();
-    await this.end("SIGTERM");
+    await this.stop();
     rmSync(this.data, { recursive: true, force: true });
   }
 
@@ -194,25 +197,45 @@ export async function until<T>(what: string, ask: () => Promise<T | null | undef
   throw new Error(`never happened: ${what}`);
 }
 
+function launch(executablePath: string): Promise<Browser> {
+  return chromium.launch({
+    executablePath,
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
 function serve(listen: string, data: string, flags: string[]): ChildProcess {
   return spawn(join(root, "bin/millrace"), ["serve", "--listen", listen, "--data", data, ...flags], {
     stdio: ["ignore", "pipe", "pipe"],
   });
 }
 
-function address(server: ChildProcess): Promise<string> {
+async function address(server: ChildProcess): Promise<string> {
+  return /is running at (\S+)/.exec(await printed(server, /is running at/))?.[1] ?? "";
+}
+
+/** printed is what a program has printed when it prints the last line that is wanted. */
+function printed(program: ChildProcess, last: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     const said: string[] = [];
-    for (const stream of [server.stdout, server.stderr]) {
+    for (const stream of [program.stdout, program.stderr]) {
       if (!stream) continue;
       createInterface({ input: stream }).on("line", (line) => {
         said.push(line);
-        const found = /is running at (\S+)/.exec(line)?.[1];
-        if (found) resolve(found);
+        if (last.test(line)) resolve(said.join("\n"));
       });
     }
-    server.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said.join("\n")}`)));
-    server.once("error", reject);
+    program.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said.join("\n")}`)));
+    program.once("error", reject);
   });
 }
 

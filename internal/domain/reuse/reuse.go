@@ -74,8 +74,12 @@ func Foretell(before Ended, now Run) []Node {
 		out := Node{ID: n.ID, Name: n.Name}
 		out.Expect, out.Reason = expect(before, now, n, expected)
 		out.Items = planItems(before, now, n, expected, out.Expect)
-		if out.Items != nil && out.Items.Failed > 0 && before.States[n.ID] == lifecycle.NodeFailed {
-			out.Reason = fmt.Sprintf("%d of %d items failed", out.Items.Failed, before.Items[n.ID].Total)
+		if items := before.Items[n.ID]; items.Failed > 0 && before.States[n.ID] == lifecycle.NodeFailed {
+			if out.Items != nil {
+				out.Reason = fmt.Sprintf("%d of %d items failed", items.Failed, items.Total)
+			} else if old, known := before.Graph.Node(n.ID); known && n.Scatter != nil && changed(before.Run, now, old, n) == "" {
+				out.Reason = fmt.Sprintf("%d of %d items failed: the others are reused where nothing about them changed", items.Failed, items.Total)
+			}
 		}
 		expected[n.ID] = out.Expect
 		list = append(list, out)

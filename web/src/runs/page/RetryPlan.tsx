@@ -28,7 +28,7 @@ export function RetryPlan({ runId, retry, revision }: { runId: string; retry: Re
     <section aria-label="What will be reused" className="space-y-1 text-sm">
       <p>
         {reusedText(reused, items)}
-        {others.length === 0 ? " Nothing runs again." : ` Runs ${plural(others.length, "step")}:`}
+        {others.length === 0 ? "Nothing runs again." : `Runs ${plural(others.length, "step")}:`}
       </p>
       <ul className="list-disc space-y-0.5 pl-5">
         {others.slice(0, most).map((node) => (
@@ -46,7 +46,7 @@ export function RetryPlan({ runId, retry, revision }: { runId: string; retry: Re
 
 function reusedText(nodes: Node[], items: number): string {
   const parts = [...(nodes.length > 0 ? [some(nodes)] : []), ...(items > 0 ? [plural(items, "item")] : [])];
-  return parts.length === 0 ? "No step can be reused." : `Reuses ${parts.join(" and ")}.`;
+  return parts.length === 0 ? "" : `Reuses ${parts.join(" and ")}. `;
 }
 
 /** retryLabel names a retry that runs only some items of one scatter by their number; null for any other. */
