@@ -25,13 +25,16 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run demo dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: setup-run uv build ## Start the server with its embedded defaults; it prints its address
 	bin/millrace serve
+
+demo: setup-run uv build ## Start a server with data and a run in which one of 200 samples fails (docs/demo.md)
+	scripts/demo
 
 dev: setup-run uv ## Start the server and restart it whenever a source file changes
 	scripts/dev
@@ -111,8 +114,11 @@ web-check: web ## Lint, type and test the web app, and weigh what it loads
 browser: build ## Test the web app in Chromium against the real server
 	scripts/in-memory scripts/with-uv npm run --prefix web --silent browser
 
-picture: build ## Take the picture of the README again (docs/images/canvas.png)
-	MILLRACE_TEST_PICTURES=$(CURDIR)/docs/images scripts/in-memory npm run --prefix web --silent browser -- picture
+picture: build ## Take the pictures of the README again (docs/images)
+	@scripts/setup pictures
+	MILLRACE_TEST_PICTURES=$(CURDIR)/.cache/pictures scripts/in-memory npm run --prefix web --silent browser -- picture demo
+	cp .cache/pictures/canvas.png docs/images
+	img2webp -loop 0 -d 1500 -lossy -q 80 -m 6 .cache/pictures/demo-?.png -o docs/images/demo.webp
 
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace

@@ -1,4 +1,4 @@
-// Two people on the canvas of an example, which is the picture of the README: make picture.
+// Two people on the canvas of an example, which is a picture of the README: make picture.
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";

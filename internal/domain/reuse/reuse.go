@@ -78,7 +78,7 @@ func Foretell(before Ended, now Run) []Node {
 			if out.Items != nil {
 				out.Reason = fmt.Sprintf("%d of %d items failed", items.Failed, items.Total)
 			} else if old, known := before.Graph.Node(n.ID); known && n.Scatter != nil && changed(before.Run, now, old, n) == "" {
-				out.Reason = fmt.Sprintf("%d of %d items failed: the others are reused where nothing about them changed", items.Failed, items.Total)
+				out.Reason = fmt.Sprintf("%d of %d items failed. The others are reused if nothing about them changed", items.Failed, items.Total)
 			}
 		}
 		expected[n.ID] = out.Expect

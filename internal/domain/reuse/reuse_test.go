@@ -107,9 +107,9 @@ func TestForetellCountsItemsOfScatter(t *testing.T) {
 		"items failed":            {"", "", lifecycle.NodeFailed, "computed 3 of 200 items failed {197 3 3}"},
 		"all succeeded":           {"", "", lifecycle.NodeSucceeded, "reused  {200 0 0}"},
 		"the command changed":     {"each $ITEM", "other $ITEM", lifecycle.NodeFailed, "computed 3 of 200 items failed {0 200 3}"},
-		"the list changed":        {"[params.q]", "[params.q, 2]", lifecycle.NodeFailed, "computed 3 of 200 items failed: the others are reused where nothing about them changed <nil>"},
+		"the list changed":        {"[params.q]", "[params.q, 2]", lifecycle.NodeFailed, "computed 3 of 200 items failed. The others are reused if nothing about them changed <nil>"},
 		"it was cancelled":        {"", "", lifecycle.NodeCancelled, "computed it was cancelled {197 3 3}"},
-		"a step before it is new": {`"edges":[`, `"edges":[{"id":"new","source":"x","target":"s"},`, lifecycle.NodeFailed, "computed 3 of 200 items failed: the others are reused where nothing about them changed <nil>"},
+		"a step before it is new": {`"edges":[`, `"edges":[{"id":"new","source":"x","target":"s"},`, lifecycle.NodeFailed, "computed 3 of 200 items failed. The others are reused if nothing about them changed <nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
