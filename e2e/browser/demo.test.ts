@@ -7,13 +7,14 @@ import { calm, Harness, until } from "./harness.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const pictures = process.env.MILLRACE_TEST_PICTURES;
-const password = "correct horse battery";
 
 let harness: Harness;
 let story: string;
+let password: string;
 let failed: string;
 beforeAll(async () => {
   ({ harness, story } = await Harness.demo());
+  password = /^ +password +(\S+)$/m.exec(story)?.[1] ?? "";
   failed = /\/runs\/(run_\w+)$/m.exec(story)?.[1] ?? "";
 });
 afterAll(() => harness?.close());
