@@ -164,7 +164,6 @@ func TestTheRoomsOfHTTPStandOnTheKernel(t *testing.T) {
 // cmd and the table of routes import needs no reason: they put the parts together.
 var alone = map[string]string{
 	"api/reference":                                  "one page, which needs nothing of a server",
-	"docs":                                           "embeds the files beside it",
 	"internal/cli/gitfile":                           "calls the person's own git, and nothing of the API",
 	"internal/cli/reproduce":                         "writes scripts that run without Millrace",
 	"internal/cli/runs":                              "the commands of one noun, as many as those of all others",

@@ -2,76 +2,75 @@ package mcp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/millrace/millrace/internal/domain/access"
 )
 
-// most is how much of an answer a model is given: what it cannot read at once
-// it can ask for in parts.
-const most = 256 << 10
+// The most that a model is given at once, and the most that is read for that.
+// What it cannot read at once it can ask for in parts.
+const (
+	most     = 256 << 10
+	mostRead = 4 << 20
+)
 
-// tools are what one message may use.
-type tools struct {
-	server  *sdk.Server
-	api     http.Handler
-	message *http.Request // as the kernel let it in
+// message is one message of a program, as the kernel let it in.
+type message struct {
+	api    http.Handler
+	asked  *http.Request
+	caller access.Caller
+	base   string // our own address, as the program sees it
 }
 
-// request is one to the API, made of a tool's arguments.
+// request is one to the API.
 type request struct {
-	method string
-	path   string   // below /api/
-	ids    []string // in place of its {}
-	query  url.Values
-	body   any
-}
-
-// add adds a tool that is one request to the API.
-func add[In any](t tools, about sdk.Tool, of func(In) request) {
-	sdk.AddTool(t.server, &about, func(_ context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
-		text, err := t.send(of(in))
-		if err != nil {
-			return nil, nil, err
-		}
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
-	})
+	id      string // in place of {id}
+	query   url.Values
+	body    any
+	shorten func([]byte) ([]byte, error) // the answer, where some of it is to be had otherwise
 }
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// send makes the request as the caller: with the token, team and address of the
-// message that brought it, and nothing else of it.
-func (t tools) send(q request) (string, error) {
-	path := "/api/" + q.path
-	for _, id := range q.ids {
-		if !plain.MatchString(id) {
-			return "", fmt.Errorf("%.100q is no id", id)
+// refused is what the API answers where it does not do what was asked.
+type refused struct {
+	status int
+	text   string
+}
+
+func (e refused) Error() string { return e.text }
+
+// send makes a request to an operation of the API, such as "GET /api/runs/{id}",
+// as the caller: with the token, team and address of the message, and nothing
+// else of it.
+func (m message) send(operation string, q request) ([]byte, error) {
+	method, path, _ := strings.Cut(operation, " ")
+	if strings.Contains(path, "{id}") {
+		if !plain.MatchString(q.id) {
+			return nil, fmt.Errorf("%.100q is no id", q.id)
 		}
-		path = strings.Replace(path, "{}", id, 1)
+		path = strings.Replace(path, "{id}", q.id, 1)
 	}
 	var body []byte
 	if q.body != nil {
 		var err error
 		if body, err = json.Marshal(q.body); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	r, err := http.NewRequestWithContext(t.message.Context(), q.method, path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(m.asked.Context(), method, path, bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	r.URL.RawQuery = q.query.Encode()
-	r.RemoteAddr, r.Host = t.message.RemoteAddr, t.message.Host
+	r.RemoteAddr, r.Host = m.asked.RemoteAddr, m.asked.Host
 	for _, name := range []string{"Authorization", "X-Team-Id", "X-Forwarded-For"} {
-		if values := t.message.Header.Values(name); len(values) > 0 {
+		if values := m.asked.Header.Values(name); len(values) > 0 {
 			r.Header[name] = values
 		}
 	}
@@ -79,11 +78,11 @@ func (t tools) send(q request) (string, error) {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	w := &answer{header: http.Header{}}
-	t.api.ServeHTTP(w, r)
-	return w.text()
+	m.api.ServeHTTP(w, r)
+	return w.result()
 }
 
-// answer keeps what the API answers, up to most.
+// answer keeps what the API answers, up to mostRead.
 type answer struct {
 	header http.Header
 	status int
@@ -101,21 +100,23 @@ func (w *answer) WriteHeader(status int) {
 
 func (w *answer) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if w.body.Len()+len(p) > most {
+	if w.body.Len()+len(p) > mostRead {
 		w.cut = true
-		return 0, errors.New("the answer is too long")
+		return 0, errTooLong
 	}
 	return w.body.Write(p)
 }
 
-// text is the answer for a model: the API's own, also where it refuses.
-func (w *answer) text() (string, error) {
-	text := strings.TrimSpace(w.body.String())
+var errTooLong = fmt.Errorf("the answer is longer than %d KB: ask for less of it, by filters or a smaller limit", most>>10)
+
+// result is the body of a success. A refusal is an error with the API's own text.
+func (w *answer) result() ([]byte, error) {
+	body := bytes.TrimSpace(w.body.Bytes())
 	switch {
 	case w.cut:
-		return "", fmt.Errorf("the answer is longer than %d KB: ask for less of it, by filters or a smaller limit", most>>10)
+		return nil, errTooLong
 	case w.status >= http.StatusBadRequest:
-		return "", errors.New(text)
+		return nil, refused{w.status, string(body)}
 	}
-	return text, nil
+	return body, nil
 }
