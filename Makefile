@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run demo dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python test-mcp attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -140,7 +140,7 @@ test: setup-test format vet lint tidy web-check shim ## Test everything with rea
 # clusters, deployments, Nextflow and fuzzing.
 test-all: export MILLRACE_TEST_ALL := 1
 test-all: setup-test verify format vet lint web-check ## Test everything at full size, with the race detector, on real clusters; takes hours
-	@scripts/skipped $(MAKE) -j1 --no-print-directory race unraced client-tests test-nextflow test-engines test-deploy attack chaos fuzz
+	@scripts/skipped $(MAKE) -j1 --no-print-directory race unraced client-tests test-mcp test-nextflow test-engines test-deploy attack chaos fuzz
 
 go-tests:
 	$(GO_TEST) ./...
@@ -156,6 +156,9 @@ race: setup-test shim ## Run what starts goroutines with the race detector
 
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
+
+test-mcp: setup-test build ## Hold the server against the conformance suite of the Model Context Protocol
+	scripts/mcp-conformance bin/millrace
 
 test-nextflow: build ## Launch a pipeline with the real Nextflow, and have it report as the docs and the app say; fetching it takes a minute the first time
 	scripts/setup nextflow
