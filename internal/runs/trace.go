@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
 // TraceStatus is how an attempt stands, in the words of Nextflow's trace.
@@ -181,7 +182,9 @@ const maxTag = 200 // characters
 func tagOfItem(item string, index int) string {
 	var text string
 	if json.Unmarshal([]byte(item), &text) != nil {
-		text = item
+		text = string(addresses.ShownIn(json.RawMessage(item)))
+	} else if addresses.Is(text) {
+		text = addresses.Address{URL: text}.Name()
 	} else if strings.HasPrefix(text, "teams/") {
 		text = path.Base(text)
 	}

@@ -24,10 +24,13 @@ var Engines = []Engine{Nextflow, Snakemake}
 
 // Title is what people call an engine.
 func (e Engine) Title() string {
-	if e == Nextflow {
+	switch e {
+	case Nextflow:
 		return "Nextflow"
+	case Snakemake:
+		return "Snakemake"
 	}
-	return "Snakemake"
+	return string(e) // of a reported run, which may have another engine
 }
 
 // Variable names the variable by which a command calls the engine. A command that

@@ -62,8 +62,54 @@ func (a Address) Shown() string {
 	if _, _, ok := a.S3(); ok {
 		return a.URL
 	}
-	shown, _, _ := strings.Cut(a.URL, "?")
-	return shown
+	shown := a.URL
+	if end := strings.IndexAny(shown, "?#"); end >= 0 {
+		shown = shown[:end]
+	}
+	return credentials.ReplaceAllString(shown, "$1")
+}
+
+var credentials = regexp.MustCompile(`^(https?://)[^/]*@`)
+
+// ShownIn is a value as JSON in which addresses have the form of Shown. A value without
+// addresses stays as it was written.
+func ShownIn(raw json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return raw
+	}
+	value, changed := shownIn(value)
+	if !changed {
+		return raw
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // it was JSON before
+	return bytes.TrimSpace(text.Bytes())
+}
+
+func shownIn(value any) (shown any, changed bool) {
+	switch v := value.(type) {
+	case string:
+		if Is(v) {
+			short := Address{URL: v}.Shown()
+			return short, short != v
+		}
+	case []any:
+		for i, one := range v {
+			one, change := shownIn(one)
+			v[i], changed = one, changed || change
+		}
+	case map[string]any:
+		for name, one := range v {
+			one, change := shownIn(one)
+			v[name], changed = one, changed || change
+		}
+	}
+	return value, changed
 }
 
 const (

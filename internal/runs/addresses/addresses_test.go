@@ -101,3 +101,20 @@ func TestNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAddressesInAValueAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`"https://e.org/a?sig=secret"`:                                    `"https://e.org/a"`,
+		`"https://ada:secret@e.org/a#secret"`:                             `"https://e.org/a"`,
+		`"https:\/\/e.org\/a\u003fsig=secret"`:                            `"https://e.org/a"`,
+		`["s3://lab/a?b", {"r1": "https://e.org/1?sig=secret", "n": 1}]`:  `["s3://lab/a?b",{"n":1,"r1":"https://e.org/1"}]`,
+		`[["https://e.org/1?sig=secret"], 12345678901234567890, "<a&b>"]`: `[["https://e.org/1"],12345678901234567890,"<a&b>"]`,
+		`{"b": 1, "a": "really?"}`:                                        `{"b": 1, "a": "really?"}`,
+		`nothing?`:                                                        `nothing?`,
+	} {
+		if got := string(addresses.ShownIn(json.RawMessage(raw))); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/pipeline"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
 // The states of an action. One that goes on has none.
@@ -59,7 +60,10 @@ func (d *description) describeOrganizing(id string, engine entity, result string
 // otherEngine is the one that carried out a pipeline.
 func (d *description) otherEngine() entity {
 	engine := pipeline.Engine(d.run.Engine)
-	e := entity{"@id": engineURLs[engine], "@type": "SoftwareApplication", "name": engine.Title(), "url": engineURLs[engine]}
+	e := entity{"@id": d.runURL() + "#engine", "@type": "SoftwareApplication", "name": engine.Title()}
+	if url := engineURLs[engine]; url != "" {
+		e["@id"], e["url"] = url, url
+	}
 	if d.origin.EngineVersion != "" {
 		e["softwareVersion"] = d.origin.EngineVersion
 	}
@@ -70,14 +74,14 @@ var engineURLs = map[pipeline.Engine]string{pipeline.Nextflow: "https://www.next
 
 // startedBy says in a sentence how the run came about.
 func (d *description) startedBy() string {
-	name := d.run.Starter.Name
+	name := publicName(d.run.Starter.Name, "a member of the team")
 	switch d.run.Starter.Type {
 	case runs.BySchedule:
 		return "Started by a schedule of " + name + "."
 	case runs.ByTrigger:
 		return "Started by a trigger of " + name + "."
 	case "guest":
-		return "Started by " + name + ", a guest."
+		return "Started by " + publicName(d.run.Starter.Name+", a guest", "a guest") + "."
 	default:
 		return "Started by " + name + "."
 	}
@@ -184,7 +188,7 @@ func (d *description) itemOf(step string, t runs.TraceTask) []ref {
 			return []ref{file}
 		}
 	}
-	return []ref{d.add(entity{"@id": "#item/" + step + "/" + strconv.Itoa(t.Shard), "@type": "PropertyValue", "name": "ITEM", "value": value(json.RawMessage(t.Item))})}
+	return []ref{d.add(entity{"@id": "#item/" + step + "/" + strconv.Itoa(t.Shard), "@type": "PropertyValue", "name": "ITEM", "value": value(addresses.ShownIn(json.RawMessage(t.Item)))})}
 }
 
 func (d *description) describeAction(a action) ref {

@@ -2,6 +2,7 @@ package crate
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -90,6 +91,55 @@ func TestAReportedRunWasExecutedByItsEngine(t *testing.T) {
 	})
 	if d[home] != nil {
 		t.Error("Millrace is said to have executed it")
+	}
+}
+
+func TestAnotherEngineIsNamedAsItWasReported(t *testing.T) {
+	t.Parallel()
+	d := pretendedRuns["other-engine"].says(t)
+	check(t, d, map[string]string{"#organize instrument": "map[@id:https://lab.example/runs/run_1#engine]", "https://lab.example/runs/run_1#engine name": "cromwell", "https://lab.example/runs/run_1#engine url": "<nil>", "https://lab.example/runs/run_1#engine softwareVersion": "87"})
+}
+
+func TestACrateHasNoSecretOfAnAddress(t *testing.T) {
+	t.Parallel()
+	const definition = `{"parameters":{"links":{"type":"json"}},"inputs":{"gone":{}},"nodes":[{"id":"a","command":"true","scatter":{"over":"params.links"}}]}`
+	const link = `"https://host.example/a.fq?X-Amz-Signature=secret"`
+	d := pretended{definition: definition, items: 1, change: func(c *contents) {
+		c.run.Parameters = []byte(`{"links":[` + link + `]}`)
+		c.inputs = []input{{name: "gone", files: []runs.GivenFile{{Key: "https://host.example/b.fq?sig=secret", Gone: true}}}}
+		c.tasks.add(runs.TraceTask{Node: "a", Shard: 1, Item: link, Tag: "a.fq", Start: noon})
+		c.tasks.add(runs.TraceTask{Node: "a", Shard: 2, Item: `[{"r1":` + link + `}]`, Start: noon})
+	}}.says(t)
+	check(t, d, map[string]string{
+		"#item/a/1 value": "https://host.example/a.fq", "#item/a/2 value": `[{"r1":"https://host.example/a.fq"}]`, "#value/links value": `["https://host.example/a.fq"]`,
+		"https://host.example/b.fq name": "b.fq",
+	})
+	if text := fmt.Sprint(d); strings.Contains(text, "secret") {
+		t.Error("a secret is in the crate")
+	}
+}
+
+func TestACrateHasNoEmailAddress(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]map[string]string{
+		"user":          {"urn:millrace:user_1 name": "a member of the team", "#run description": "Started by a member of the team."},
+		runs.BySchedule: {"urn:millrace:user_1 name": "a member of the team", "#run description": "Started by a schedule of a member of the team."},
+		"guest":         {"urn:millrace:user_1 name": "a guest", "#run description": "Started by a guest."},
+		runs.ByTrigger:  {"urn:millrace:team_1 name": "a team", "#run description": "Started by a trigger of a member of the team."},
+	} {
+		p := pretended{definition: everything, change: func(c *contents) {
+			c.run.Starter, c.origin.Team = runs.Starter{Type: kind, ID: "user_1", Name: "ada@example.org"}, "ada@example.org's team"
+		}}
+		check(t, p.says(t), want)
+		a, err := p.contents(t).archive(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range a.First {
+			if strings.Contains(string(file.Data), "example.org") {
+				t.Errorf("%s: an email address is in %s", kind, file.Name)
+			}
+		}
 	}
 }
 

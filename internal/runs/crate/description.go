@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -163,12 +164,21 @@ func (d *description) about() string {
 
 // describeTeam names the team, and who started the run or in whose name it was started.
 func (d *description) describeTeam() {
-	d.add(entity{"@id": d.teamID(), "@type": "Organization", "name": d.origin.Team, "url": d.base + "/"})
-	agent := entity{"@id": d.agentID(), "@type": "Person", "name": d.run.Starter.Name}
+	d.add(entity{"@id": d.teamID(), "@type": "Organization", "name": publicName(d.origin.Team, "a team"), "url": d.base + "/"})
+	agent := entity{"@id": d.agentID(), "@type": "Person", "name": publicName(d.run.Starter.Name, "a guest")}
 	if d.run.Starter.Type != "guest" {
-		agent["affiliation"] = ref{d.teamID()}
+		agent["name"], agent["affiliation"] = publicName(d.run.Starter.Name, "a member of the team"), ref{d.teamID()}
 	}
 	d.add(agent)
+}
+
+// publicName is a name, or other words for one that has an email address in it: that is what
+// an account without a name is called, and the first team of that account.
+func publicName(name, instead string) string {
+	if strings.Contains(name, "@") {
+		return instead
+	}
+	return name
 }
 
 func (d *description) teamID() string { return "urn:millrace:" + string(d.run.Team) }

@@ -69,12 +69,19 @@ func freeID(seen map[string]string, f runs.GivenFile) string {
 }
 
 func (d *description) givenFile(id string, f runs.GivenFile) entity {
-	e := entity{"@id": id, "@type": kindOf(f.Folder), "name": cmp.Or(f.Name, path.Base(f.Key))}
-	if f.SHA256 != "" {
+	name, size := cmp.Or(f.Name, path.Base(f.Key)), f.Size
+	if addresses.Is(f.Key) {
+		name = addresses.Address{URL: f.Key}.Name()
+	}
+	if f.Folder {
+		size = f.Contents
+	}
+	e := entity{"@id": id, "@type": kindOf(f.Folder), "name": name}
+	if f.SHA256 != "" && !f.Folder { // that of a folder is of its manifest
 		e["sha256"] = f.SHA256
 	}
-	if !f.Gone && f.Size >= 0 { // not every server tells how large a file is
-		e["contentSize"] = strconv.FormatInt(f.Size, 10)
+	if !f.Gone && size >= 0 { // not every server tells how large a file is
+		e["contentSize"] = strconv.FormatInt(size, 10)
 	}
 	if !f.Folder {
 		e["encodingFormat"] = mediaType(mime.TypeByExtension(path.Ext(cmp.Or(f.Name, f.Key))))
@@ -136,7 +143,7 @@ func (d *description) describeParameters() (values []ref) {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(d.run.Parameters, &given) // stored by us
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		values = append(values, d.add(entity{"@id": "#value/" + name, "@type": "PropertyValue", "name": name, "value": value(given[name]), "exampleOfWork": ref{"#parameter/" + name}}))
+		values = append(values, d.add(entity{"@id": "#value/" + name, "@type": "PropertyValue", "name": name, "value": value(addresses.ShownIn(given[name])), "exampleOfWork": ref{"#parameter/" + name}}))
 	}
 	return values
 }
@@ -167,9 +174,9 @@ func (d *description) describeOutputs() {
 		if !kept {
 			id = keyID(o.Key, o.Folder != nil)
 		}
-		e := entity{"@id": id, "@type": kindOf(o.Folder != nil), "name": o.Name, "contentSize": strconv.FormatInt(o.Size, 10), "sha256": o.SHA256}
+		e := entity{"@id": id, "@type": kindOf(o.Folder != nil), "name": o.Name, "contentSize": strconv.FormatInt(o.Contents(), 10)}
 		if o.Folder == nil {
-			e["encodingFormat"] = mediaType(o.ContentType)
+			e["sha256"], e["encodingFormat"] = o.SHA256, mediaType(o.ContentType)
 		}
 		if kept && !d.several(at) {
 			e["exampleOfWork"] = ref{d.outputID(at)}

@@ -99,13 +99,14 @@ func TestFoldersAndSizesAreWhatTheyAre(t *testing.T) {
 		"outputs":{"all":{"from":"a.f"},"same":{"from":"a.f"}}}`
 	inputs := []input{
 		{name: "one", files: []runs.GivenFile{{Key: "https://host.example/unknown", Name: "unknown", Size: -1}, {Key: "teams/t/empty", Name: "empty", SHA256: "e0"}}},
-		{name: "ref", files: []runs.GivenFile{{Key: "teams/t/genome", Name: "genome", SHA256: "ff", Size: 9, Folder: true}}},
+		{name: "ref", files: []runs.GivenFile{{Key: "teams/t/genome", Name: "genome", SHA256: "ff", Size: 9, Contents: 70, Folder: true}}},
 	}
-	outputs := []runs.Listed{{Output: runs.Output{Node: "a", Port: "f", Name: "f", Folder: &runs.Folder{}}}, {Output: runs.Output{Node: "a", Port: "o", Name: "o"}}}
+	outputs := []runs.Listed{{Output: runs.Output{Node: "a", Port: "f", Name: "f", Size: 9, SHA256: "fe", Folder: &runs.Folder{Bytes: 80}}}, {Output: runs.Output{Node: "a", Port: "o", Name: "o"}}}
 	d := described(t, runs.Run{WorkflowName: "w", Parameters: []byte(`{}`)}, definition, nil, inputs, outputs)
 	for at, want := range map[string]string{
 		"urn:sha256:ff/ @type": "Dataset", "urn:sha256:e0 @type": "File", "urn:sha256:e0 contentSize": "0", "https://host.example/unknown contentSize": "<nil>",
 		"#input/ref additionalType": "Dataset", "#input/one additionalType": "File", "#output/all additionalType": "Dataset", "#output/a.o additionalType": "File",
+		"urn:sha256:ff/ contentSize": "70", "urn:sha256:ff/ sha256": "<nil>", "a/f/f/ contentSize": "80", "a/f/f/ sha256": "<nil>",
 		"a/f/f/ @type": "Dataset", "a/o/o @type": "File", "#output/same additionalType": "<nil>",
 	} {
 		id, field, _ := strings.Cut(at, " ")

@@ -213,6 +213,12 @@ func reporting(c *contents) {
 	c.tasks.add(runs.TraceTask{Node: "b", Shard: 9, Tag: "sample=2", Status: runs.TraceAborted, Start: noon})
 }
 
+// byAnother has an engine report the run that is neither Nextflow nor Snakemake.
+func byAnother(c *contents) {
+	reporting(c)
+	c.run.Engine, c.origin.EngineVersion = "cromwell", "87"
+}
+
 // elsewhere has inputs that lie on other hosts, or are gone.
 func elsewhere(c *contents) {
 	for i := range c.inputs {
@@ -243,13 +249,14 @@ const ofAnother = `{"nodes":[{"id":"a","name":"ALIGN"},{"id":"b","name":"COUNT"}
 
 // pretendedRuns are runs of every kind, by name.
 var pretendedRuns = map[string]pretended{
-	"launched":  {definition: everything, skipped: []string{"quick"}, change: launching, fails: "last"},
-	"completed": {definition: everything, skipped: []string{"quick"}},
-	"failed":    {definition: everything, fails: "trim"},
-	"elsewhere": {definition: everything, change: elsewhere},
-	"reported":  {definition: ofAnother, change: reporting},
-	"going-on":  {definition: everything, fails: "last", change: goingOn},
-	"unbegun":   {definition: everything, change: unbegun},
+	"launched":     {definition: everything, skipped: []string{"quick"}, change: launching, fails: "last"},
+	"completed":    {definition: everything, skipped: []string{"quick"}},
+	"failed":       {definition: everything, fails: "trim"},
+	"elsewhere":    {definition: everything, change: elsewhere},
+	"reported":     {definition: ofAnother, change: reporting},
+	"other-engine": {definition: ofAnother, change: byAnother},
+	"going-on":     {definition: everything, fails: "last", change: goingOn},
+	"unbegun":      {definition: everything, change: unbegun},
 }
 
 // A run with branches, scattered steps and a pipeline that failed is checked always, and runs

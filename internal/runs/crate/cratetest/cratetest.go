@@ -77,6 +77,7 @@ var explained = []struct {
 	{"SoftwareApplication id", "/(SoftwareSourceCode|ComputationalWorkflow)$", "the definition is a file of the crate, and so its id is a path"},
 	{"Web-based Data Entity: `contentSize` property", "^https://host", "not every server tells how large a file is"},
 	{"ContainerImage registry", "sif$", "an image in a file has no registry"},
+	{"Application url", "#engine$", "whoever reports a run of another engine does not say where that has its page"},
 	{"Action endTime", "", "a run that goes on has not ended"},
 	{"Action result", "", "a step without outputs makes nothing, and one that failed may have made nothing"},
 	{"FormalParameter inverse exampleOfWork", "#(input|parameter|output)/", "what is optional need not be given, and a run that failed lacks outputs"},
