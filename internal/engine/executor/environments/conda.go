@@ -104,6 +104,9 @@ func (t Team) allowed(ctx context.Context, spec environment.Spec, lock environme
 // it does not outlive it.
 func (s *Store) python(ctx context.Context, version string) (string, error) {
 	path, err := s.askUV(ctx, "python", "find", "--system", version)
+	if err != nil && !refused(err) {
+		return "", fmt.Errorf("uv cannot look for Python: %w", err)
+	}
 	if err != nil && s.PythonMirror != "" {
 		return "of the mirror", nil
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/environments/channels"
 	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
@@ -168,7 +170,7 @@ func (s *Store) Clean(ctx context.Context) error {
 }
 
 // Problem is why nothing can be built here, or nothing.
-func (s *Store) Problem() string { return s.problem(s.missing()) }
+func (s *Store) Problem() string { return s.problem(s.missing(command.Path)) }
 
 func (s *Store) problem(missing []string) string {
 	switch {
@@ -183,12 +185,17 @@ func (s *Store) problem(missing []string) string {
 }
 
 // missing lists what every build needs and is not here, with how the operator gets it.
-func (s *Store) missing() (list []string) {
+// Interpreters are looked for in these folders.
+func (s *Store) missing(folders string) (list []string) {
 	if _, err := s.uv(); err != nil {
 		list = append(list, "uv (pip install uv)")
 	}
-	if s.PythonMirror == "" && !hasPython(command.Path) {
+	switch {
+	case hasPython(folders):
+	case s.PythonMirror == "":
 		list = append(list, "python3 (apt-get install python3)")
+	case s.index.finds:
+		list = append(list, "python3 (apt-get install python3), without which the index of pip cannot be found, or --pip-index-url")
 	}
 	if s.index.lacks != "" {
 		list = append(list, s.index.lacks)
@@ -208,7 +215,7 @@ func hasPython(folders string) bool {
 
 // ProblemWith is why what a node asks for cannot be built here, or nothing.
 func (s *Store) ProblemWith(spec environment.Spec) string {
-	missing := s.missing()
+	missing := s.missing(command.Path)
 	channels, conda := spec.IsConda()
 	if conda && s.lacksChannels != "" {
 		missing = append(missing, s.lacksChannels)
@@ -241,6 +248,31 @@ func CheckConda(ctx context.Context, c Config) error {
 	}
 	if problem := s.noConda(nil); problem != "" {
 		return errors.Join(errors.New(problem), s.whyChannels)
+	}
+	if len(s.channels.Unplaced()) == 0 {
+		return s.channels.Reach(ctx)
+	}
+	return reachApart(ctx, c)
+}
+
+// reachApart reports whether channels answer whose addresses only the tool knows. It installs
+// the tool in a folder of its own, because the server's belong to the server.
+func reachApart(ctx context.Context, c Config) (err error) {
+	if c.Folder, err = os.MkdirTemp("", "millrace-conda-"); err != nil {
+		return err
+	}
+	c.Builds, c.Tools = "", ""
+	c.Log, c.Now, c.InUse = slog.New(slog.DiscardHandler), time.Now, func() ([]string, error) { return nil, nil }
+	s, err := Open(c)
+	if err != nil {
+		return errors.Join(err, folder.RemoveAll(c.Folder))
+	}
+	defer func() { err = errors.Join(err, s.Close(), folder.RemoveAll(c.Folder)) }()
+	if problem := s.Problem(); problem != "" {
+		return errors.New(problem)
+	}
+	if err := (&build{store: s, unseen: true}).placeChannels(ctx); err != nil {
+		return err
 	}
 	return s.channels.Reach(ctx)
 }

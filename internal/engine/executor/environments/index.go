@@ -36,7 +36,8 @@ type index struct {
 
 	lacks string                                // why there are none, for everybody; empty: there are some
 	why   error                                 // the same for the operator
-	own   func(context.Context) (string, error) // finds pip's own index, which comes last; nil: it is not asked
+	own   func(context.Context) (string, error) // finds pip's own index, which comes last; nil: it is not asked, or known
+	finds bool                                  // pip's own index has to be found, for which uv needs an interpreter
 
 	mu      sync.Mutex
 	bases   []*url.URL
@@ -84,7 +85,7 @@ func newIndex(c Config) (x *index, err error) {
 func (x *index) askAsPip(c Config) {
 	pip, err := c.Machine.Pip()
 	if pip.Default {
-		x.own = c.ownIndex
+		x.own, x.finds = c.ownIndex, true
 	}
 	for _, address := range pip.Indexes {
 		u, addErr := x.add(address)

@@ -65,8 +65,11 @@ func (s *Store) packagesFor(ctx context.Context, lock *environment.Lock, note fu
 			return s.keeping(*lock, s.loadedHandler(loaded, note)), nil
 		}
 	}
-	if _, err := s.index.all(ctx); err != nil {
+	switch _, err := s.index.all(ctx); {
+	case errors.Is(err, errNoOwnIndex):
 		return nil, failure("%s", err)
+	case err != nil:
+		return nil, err
 	}
 	handler := s.index.handler(s.MaxOne, note)
 	if lock != nil {

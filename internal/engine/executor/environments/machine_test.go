@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/environment"
@@ -167,6 +168,20 @@ func TestCondasOwnPlaceOfAChannelIsKnown(t *testing.T) {
 	}
 }
 
+// Only the tool knows where a channel without an address is. Where it cannot be had, nobody can
+// ask the channel.
+func TestTheDoctorFindsOutWhereChannelsAre(t *testing.T) {
+	t.Parallel()
+	f := onMachine(t, map[string]string{"CONDA_CHANNELS": "conda-forge", "PIP_INDEX_URL": indextest.New(t).URL})
+	if err := build.CheckConda(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), "the tool for conda packages") {
+		t.Errorf("the doctor says %v", err)
+	}
+	f.UV = "/no/such/uv"
+	if err := build.CheckConda(t.Context(), f.Config); err == nil || !strings.Contains(err.Error(), "uv (pip install uv)") {
+		t.Errorf("without uv the doctor says %v", err)
+	}
+}
+
 func TestWithoutChannelsTheSettingIsNamed(t *testing.T) {
 	t.Parallel()
 	indextest.NeedUV(t)
@@ -201,6 +216,32 @@ func TestPipsOwnIndexIsKnown(t *testing.T) {
 	}
 	if problem := f.Problem(); problem != "" {
 		t.Error(problem)
+	}
+}
+
+// A machine that kills uv, or cannot start it, is not the author's to mend.
+func TestAUVThatIsKilledIsAFailureOfThePlatform(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]fault.Kind{
+		"#!/bin/sh\nkill -KILL $$":    fault.KindInternal,
+		"#!/no/such/interpreter":      fault.KindInternal,
+		"#!/bin/sh\necho '# nothing'": fault.KindUnavailable,
+	} {
+		uv := filepath.Join(t.TempDir(), "uv")
+		syscall.ForkLock.RLock() // until a process that is started meanwhile executes its program, it has the file open
+		err := os.WriteFile(uv, []byte(script), 0o700)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, func(c *build.Config) {
+			c.UV, c.Indexes = uv, []string{build.AsMachine}
+			c.Machine = machine.Machine{Root: t.TempDir(), Env: func(string) string { return "" }}
+		})
+		_, err = f.root(t, "a", pip("one"))
+		if fault.KindOf(err) != want || (want == fault.KindUnavailable) != strings.Contains(err.Error(), "--pip-index-url") {
+			t.Errorf("%q: %v", script, err)
+		}
 	}
 }
 

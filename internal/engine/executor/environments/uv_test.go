@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
 )
 
 func TestUVIsFoundWhereItWasBroughtAlong(t *testing.T) {
@@ -36,5 +39,29 @@ func TestAnInterpreterIsLookedForWhereASandboxFindsIt(t *testing.T) {
 	}
 	if hasPython(without) || !hasPython(without+":"+with) {
 		t.Error("it is not found, or found where it is not")
+	}
+}
+
+// A mirror has interpreters for environments, and none for finding the index of pip.
+func TestFindingTheIndexOfPipNeedsAnInterpreter(t *testing.T) {
+	t.Parallel()
+	none := machine.Machine{Root: t.TempDir(), Env: func(string) string { return "" }}
+	uv := filepath.Join(none.Root, "uv")
+	if err := os.WriteFile(uv, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for index, want := range map[string]string{
+		AsMachine:                     "python3 (apt-get install python3), without which the index of pip cannot be found, or --pip-index-url",
+		"https://host.example/simple": "",
+	} {
+		c := Config{UV: uv, Indexes: []string{index}, PythonMirror: "https://mirror.example", Machine: none}
+		x, err := newIndex(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Store{Config: c, index: x}
+		if problem := s.problem(s.missing(none.Root)); !strings.HasSuffix(problem, want) || (problem == "") != (want == "") {
+			t.Errorf("%s: %q", index, problem)
+		}
 	}
 }

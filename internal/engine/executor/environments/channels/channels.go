@@ -140,12 +140,9 @@ func (c *Channels) Names() []string { return slices.Clone(c.names) }
 // Has reports whether there is a channel of that name.
 func (c *Channels) Has(name string) bool { return slices.Contains(c.names, name) }
 
-// Reach reports whether the channels answer whose addresses are known.
+// Reach reports whether the channels answer. All of them must have an address.
 func (c *Channels) Reach(ctx context.Context) (err error) {
 	for _, name := range c.names {
-		if c.base(name) == nil {
-			continue
-		}
 		list, openErr := c.list(ctx, name, environment.NoPlatform)
 		if openErr == nil {
 			openErr = list.Close()
