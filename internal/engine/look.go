@@ -20,6 +20,7 @@ type look struct {
 	status   executor.Status // of the attempt, when it began
 	log      logReader
 	pipeline *pipelines.Follower // nil: it launches none that is followed
+	stopped  bool                // the attempt was told to stop
 	sample   bool                // what it uses, too
 
 	percent     int // of the pipeline; -1: nothing is new
@@ -40,7 +41,7 @@ func (r *runner) lookAt(t *attempt, s executor.Status) {
 	case !s.Phase.Final() && now.Sub(t.lookedAt) < observeEvery:
 		return
 	}
-	l := &look{status: s, log: r.newLogReader(t), pipeline: r.followerOf(t), percent: -1, sample: now.Sub(t.sampledAt) >= sampleEvery}
+	l := &look{status: s, log: r.newLogReader(t), pipeline: r.followerOf(t), stopped: t.stopped || r.stopping, percent: -1, sample: now.Sub(t.sampledAt) >= sampleEvery}
 	t.looking, t.lookedAt, t.next = true, now, nil
 	if l.sample {
 		t.sampledAt = now
@@ -74,7 +75,7 @@ func (l *look) take(ctx context.Context) error {
 	final := l.status.Phase.Final()
 	err := l.log.read(ctx, final)
 	if l.pipeline != nil {
-		percent, failed := l.pipeline.Look(ctx, l.log.task, final)
+		percent, failed := l.pipeline.Look(ctx, l.log.task, final, l.stopped)
 		l.percent, err = percent, errors.Join(err, failed)
 	}
 	if final && l.status.Reason != executor.ExitedZero {

@@ -67,9 +67,10 @@ func Follow(store reported.LaunchedStore, of reported.Launched, files Files, now
 }
 
 // Look takes what was written since the last look, if that is a while ago; the final
-// one, after the task has ended, takes all that is left. percent is how far the
+// one, after the task has ended, takes all that is left. stopped says that the task is being
+// stopped: its pipeline reports as failed what ends with it. percent is how far the
 // pipeline is, or -1 where nothing was taken.
-func (f *Follower) Look(ctx context.Context, task executor.Handle, final bool) (percent int, err error) {
+func (f *Follower) Look(ctx context.Context, task executor.Handle, final, stopped bool) (percent int, err error) {
 	now := f.now()
 	if f.over || !final && now.Sub(f.looked) < lookEvery {
 		return -1, nil
@@ -85,6 +86,9 @@ func (f *Follower) Look(ctx context.Context, task executor.Handle, final bool) (
 	}
 	for look := 1; look <= most && ctx.Err() == nil; look++ {
 		b := f.read(func(path string) (io.ReadSeekCloser, error) { return f.files.Open(ctx, task, path) })
+		if stopped {
+			b.cancelFailed()
+		}
 		last := final && (!b.more || look == most)
 		if last {
 			if b.more {
@@ -151,6 +155,15 @@ type batch struct {
 	lines  int
 	said   bool // something that is to be written
 	more   bool // there is more to read
+}
+
+// cancelFailed has tasks that failed be cancelled.
+func (b *batch) cancelFailed() {
+	for i := range b.report.Tasks {
+		if t := &b.report.Tasks[i]; t.State == reported.Failed {
+			t.State, t.WillRetry, t.Ignored = reported.Cancelled, false, false
+		}
+	}
 }
 
 // room reports whether another line can be taken.

@@ -30,6 +30,7 @@ type folder struct {
 	rows      int // of all reports
 	refuses   error
 	elsewhere bool // the run shows another step
+	stopped   bool // the task is being stopped
 }
 
 type file struct{ *bytes.Reader }
@@ -103,7 +104,7 @@ func (f *folder) follow(e pipeline.Engine) *Follower {
 
 func (f *folder) look(t *testing.T, w *Follower, final bool) {
 	t.Helper()
-	if _, err := w.Look(t.Context(), executor.Handle{}, final); err != nil {
+	if _, err := w.Look(t.Context(), executor.Handle{}, final, f.stopped); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -161,7 +162,7 @@ func TestNothingIsLostWhenTheStoreIsAway(t *testing.T) {
 	f.look(t, w, false)
 	f.files[eventsPath], f.refuses = snakemakeEvents, io.ErrUnexpectedEOF
 	for _, final := range []bool{false, true} {
-		if _, err := w.Look(t.Context(), executor.Handle{}, final); err == nil {
+		if _, err := w.Look(t.Context(), executor.Handle{}, final, f.stopped); err == nil {
 			t.Fatal("an error of the store is not told")
 		}
 	}
@@ -219,10 +220,10 @@ func TestALookThatIsCalledOffIsTakenAgain(t *testing.T) {
 	w := f.follow(pipeline.Snakemake)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.Look(ctx, executor.Handle{}, true); err == nil || f.rows > 0 {
+	if _, err := w.Look(ctx, executor.Handle{}, true, false); err == nil || f.rows > 0 {
 		t.Errorf("%d tasks are taken, %v", f.rows, err)
 	}
-	if _, err := w.Look(t.Context(), executor.Handle{}, true); err != nil || f.rows != 1 || !f.picture.Finished {
+	if _, err := w.Look(t.Context(), executor.Handle{}, true, false); err != nil || f.rows != 1 || !f.picture.Finished {
 		t.Errorf("then %d tasks, %v", f.rows, err)
 	}
 }
@@ -294,5 +295,22 @@ func TestTheTaskThatFailedIsNamed(t *testing.T) {
 		if got, err := w.Cause(t.Context(), tt.log); err != nil || got != want {
 			t.Errorf("%q, not %q: %v", got, want, err)
 		}
+	}
+}
+
+// What dies because its run is cancelled has not failed.
+func TestTheTasksOfAStoppedPipelineAreCancelled(t *testing.T) {
+	t.Parallel()
+	task := func(number int, status string) string {
+		return fmt.Sprintf(`{"task":{"task":%d,"node":"part","attempt":1,"status":%q}}`, number, status) + "\n"
+	}
+	f := &folder{files: map[string]string{eventsPath: task(1, "failed") + task(2, "running")}}
+	w := f.follow(pipeline.Snakemake)
+	f.look(t, w, false)
+	f.files[eventsPath] += task(2, "failed")
+	f.stopped = true
+	f.look(t, w, true)
+	if first, second := f.picture.Rows["1.1"], f.picture.Rows["2.1"]; first.State != reported.Failed || second.State != reported.Cancelled {
+		t.Errorf("the tasks are %s and %s", first.State, second.State)
 	}
 }

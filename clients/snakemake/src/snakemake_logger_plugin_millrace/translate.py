@@ -17,6 +17,7 @@ from typing import Any
 TAIL = 4096  # bytes of a log file that go with an error
 RESTART = re.compile(r"Trying to restart job (\d+)\.")
 STOPPED = ("Terminating processes on user request", "Cancelling snakemake on user request")
+TOLD_TO_END = "Will exit after finishing currently running jobs"  # by SIGTERM
 OF_JOBS = ("RuleException", "CalledProcessError")
 LONGEST_TEXT = 60_000
 
@@ -28,10 +29,11 @@ class Translator:
         self._secrets = [s for s in [*secrets, os.environ.get("MILLRACE_TOKEN", "")] if s]
         self._rules: dict[int, str] = {}
         self._attempts: dict[int, int] = {}
-        self._open: dict[int, str] = {}  # jobs that run, or have failed for good
+        self._open: dict[int, str] = {}  # jobs that run, have failed for good, or were cancelled
         self._said = ""  # the last error
         self._broken = False
         self._stopped = False
+        self._told_to_end = False
         self.header = self._begin(project, run_name)
 
     def _begin(self, project: str | None, run_name: str | None) -> dict[str, Any]:
@@ -54,11 +56,12 @@ class Translator:
         for event in self._translated(record):
             yield at | event
         said = record.getMessage() if record.msg else ""
-        if found := RESTART.match(said):
+        if (found := RESTART.match(said)) and not self._ending():
             yield at | self._task(int(found[1]), "failed", willRetry=True)
             self._open.pop(int(found[1]), None)
         if said.startswith(STOPPED):
             self._stopped = True
+        self._told_to_end |= said.startswith(TOLD_TO_END)
         if record.levelno >= WARNING or (getattr(record, "event", None) is None and said):
             text = (text_of(record) if record.levelno >= WARNING else said) or said
             yield at | {"log": {"text": self._masked(text.rstrip("\n")) + "\n"}}
@@ -112,14 +115,18 @@ class Translator:
         self._open.pop(job, None)
         return self._task(job, "succeeded")
 
+    def _ending(self) -> bool:
+        return self._stopped or self._told_to_end
+
     def _job_failed(self, info: dict[str, Any]) -> Event:
         job = int(info.get("jobid", 0))
         self._rules.setdefault(job, str(info.get("rule_name") or "job"))
-        self._open[job] = "failed"
+        status = "cancelled" if self._ending() else "failed"  # who ends Snakemake ends its jobs, too
+        self._open[job] = status
         message = str(info.get("rule_msg") or f"Error in rule {self._rules[job]}, jobid {job}")
         for path in list(info.get("log") or [])[:3]:
             message += _tail(str(path))
-        return self._task(job, "failed", message=self._masked(message))
+        return self._task(job, status, message=self._masked(message))
 
     def _task(self, job: int, status: str, **more: Any) -> Event:
         task = {"task": job, "node": self._rules.get(job, "job")[:500], "attempt": self._attempts.get(job, 1)}
@@ -131,6 +138,8 @@ class Translator:
         finish: Event = {"status": "completed"}
         if self._stopped or isinstance(sys.exc_info()[1], KeyboardInterrupt):
             finish = {"status": "cancelled"}
+        elif self._told_to_end and not failed:
+            finish = {"status": "failed", "message": "Snakemake was told to end before all jobs were done."}
         elif self._broken or failed:
             message = self._said or f"Error in {', '.join(sorted(set(failed)))}"
             finish = {"status": "failed", "message": self._masked(message)}
