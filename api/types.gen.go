@@ -1778,7 +1778,7 @@ type ExportedRun struct {
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
-	// ErrorMessage Names the node and the cause.
+	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
 	ErrorMessage *string    `json:"errorMessage"`
 	Events       []RunEvent `json:"events"`
 
@@ -3305,16 +3305,18 @@ type ReportedTask struct {
 	Attempt int `json:"attempt"`
 
 	// Attempts How many there were so far.
-	Attempts        int                `json:"attempts"`
-	Container       *string            `json:"container"`
-	CPUPercent      *float64           `json:"cpuPercent"`
-	CPUSeconds      *float64           `json:"cpuSeconds"`
-	Cpus            *float64           `json:"cpus"`
-	DiskBytes       *int64             `json:"diskBytes"`
-	ExitCode        *int               `json:"exitCode"`
-	FinishedAt      *Time              `json:"finishedAt"`
-	Host            *string            `json:"host"`
-	MemoryBytes     *int64             `json:"memoryBytes"`
+	Attempts    int      `json:"attempts"`
+	Container   *string  `json:"container"`
+	CPUPercent  *float64 `json:"cpuPercent"`
+	CPUSeconds  *float64 `json:"cpuSeconds"`
+	Cpus        *float64 `json:"cpus"`
+	DiskBytes   *int64   `json:"diskBytes"`
+	ExitCode    *int     `json:"exitCode"`
+	FinishedAt  *Time    `json:"finishedAt"`
+	Host        *string  `json:"host"`
+	MemoryBytes *int64   `json:"memoryBytes"`
+
+	// Message What the engine says of the attempt, and the end of its log.
 	Message         *string            `json:"message"`
 	Name            *string            `json:"name"`
 	NativeID        *string            `json:"nativeId"`
@@ -3583,7 +3585,7 @@ type Run struct {
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
-	// ErrorMessage Names the node and the cause.
+	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
 	ErrorMessage *string `json:"errorMessage"`
 
 	// Executor The name of the executor that it was given.
@@ -3886,7 +3888,7 @@ type RunRow struct {
 	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
-	// ErrorMessage Names the node and the cause.
+	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
 	ErrorMessage *string `json:"errorMessage"`
 
 	// Executor The name of the executor that it was given.

@@ -118,7 +118,7 @@ echo "$4 cores, $(ls inputs | tr '\n' ' ')"
 	}
 }
 
-// A run whose pipeline failed says which task failed, and the last line that it printed.
+// A run whose pipeline failed says which task failed, and the last lines that it printed.
 func TestALaunchedFailureNamesItsTask(t *testing.T) {
 	t.Parallel()
 	r := gittest.New(t)
@@ -127,16 +127,79 @@ func TestALaunchedFailureNamesItsTask(t *testing.T) {
 	r.Commit()
 	engine := standIn(t, "python", `
 while [ $# -gt 0 ] && [ "$1" != --logger-millrace-events-file ]; do shift; done
-echo '{"seq":1,"at":"2026-08-01T00:00:00Z","task":{"task":3,"node":"part","attempt":1,"status":"failed","name":"n=S2","exitCode":127,"message":"Error in rule part\nbwa: command not found"}}' > "$2"
+echo '{"seq":1,"at":"2026-08-01T00:00:00Z","task":{"task":3,"node":"part","attempt":1,"status":"failed","name":"n=S2","exitCode":127,"message":"Error in rule part\nbegin\nbwa: command not found"}}' > "$2"
 exit 1
 `)
 	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--snakemake", engine)
 	token, _, _ := s.signUp("ada")
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), "Authorization", bearer(token))
 	run := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"])))
-	const want = "exited with status 1. Task n=S2 of part exited with status 127: bwa: command not found"
+	const want = "exited with status 1. Task n=S2 of part exited with status 127: bwa: command not found\n\nbegin\nbwa: command not found"
 	if said := fmt.Sprint(run["errorMessage"]); run["status"] != "failed" || !strings.HasSuffix(said, want) {
 		t.Errorf("%v: %s", run["status"], said)
+	}
+}
+
+// A task of Nextflow has the log that it left in its folder.
+func TestALaunchedTaskHasItsLog(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("main.nf", "process A { }")
+	r.Write("nextflow_schema.json", `{"properties": {}}`)
+	r.Commit()
+	engine := standIn(t, "nextflow", `
+task=work/ab/0123456789abcdef0123456789abcd
+mkdir -p "$task"
+printf 'begin\nbwa: command not found\n' > "$task/.command.log"
+printf 'task_id\thash\tname\tstatus\texit\tworkdir\n1\tab/012345\tALIGN (S2)\tFAILED\t127\t%s\n' "$PWD/$task" > "$EVENTS_FILE"
+exit 1
+`)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--nextflow", engine)
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), as...)
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"]))
+	const lines = "begin\nbwa: command not found"
+	run := s.ended(token, id)
+	if said := fmt.Sprint(run["errorMessage"]); !strings.HasSuffix(said, "exited with status 1. Task ALIGN (S2) exited with status 127: bwa: command not found\n\n"+lines) {
+		t.Errorf("the run says %s", said)
+	}
+	items := s.want(200, "GET", "/api/runs/"+id+"/nodes/pipeline.ALIGN/shards", "", as...)["data"].([]any)
+	attempt := items[0].(map[string]any)["attempts"].([]any)[0].(map[string]any)
+	task := s.want(200, "GET", fmt.Sprint("/api/reported-runs/", id, "/tasks/", items[0].(map[string]any)["index"]), "", as...)
+	if attempt["message"] != lines || task["message"] != lines+"\n" {
+		t.Errorf("the item says %v, and its task %v", attempt["message"], task["message"])
+	}
+}
+
+// A task that dies since its run was cancelled has not failed, whatever its engine says.
+func TestTheTasksOfACancelledRunAreCancelled(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("Snakefile", "rule all:\n")
+	r.Commit()
+	engine := standIn(t, "python", `
+tell() { echo "{\"task\":{\"task\":1,\"node\":\"part\",\"status\":\"$1\"}}" >> "$events"; }
+events=${10}
+trap 'tell failed; exit 1' TERM
+tell running
+sleep infinity & wait
+`)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--snakemake", engine)
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), as...)
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"]))
+	if !waittest.Until(func() bool { return len(processes(s.want(200, "GET", "/api/runs/"+id, "", as...))) > 0 }) {
+		t.Fatal("its processes are not shown")
+	}
+	s.want(200, "POST", "/api/runs/"+id+"/cancel", "", as...)
+	if got := processes(s.ended(token, id)); !slices.Equal(got, []string{"pipeline.part cancelled 0/1 <nil>"}) {
+		t.Errorf("its processes are %q", got)
+	}
+	item := s.want(200, "GET", "/api/runs/"+id+"/nodes/pipeline.part/shards", "", as...)["data"].([]any)[0].(map[string]any)
+	if attempt := item["attempts"].([]any)[0].(map[string]any); item["status"] != "cancelled" || attempt["status"] != "cancelled" {
+		t.Errorf("its task is %v, and the attempt %v", item["status"], attempt["status"])
 	}
 }
 

@@ -212,9 +212,10 @@ func (r *runner) attemptWithoutSpace(ctx context.Context, t *attempt) {
 }
 
 func (r *runner) explainFailure(t *attempt, s executor.Status) failures.Failure {
+	cause, _, _ := strings.Cut(t.cause, "\n")
 	return failures.Explain(failures.Attempt{
 		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk,
-		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return t.tail }, Cause: t.cause,
+		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return t.tail }, Cause: cause,
 	})
 }
 
@@ -236,6 +237,7 @@ func (r *runner) failAttempt(t *attempt, f failures.Failure) {
 	r.closeAttempt(t, runs.AttemptFailed, string(f.Code))
 	if t.node.failure.Code == "" {
 		t.node.failure = f
+		_, t.node.lines, _ = strings.Cut(t.cause, "\n\n")
 	}
 	r.shardDone(t, false)
 }

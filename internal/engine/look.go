@@ -27,7 +27,7 @@ type look struct {
 	usage       *executor.Usage
 	done, total float64 // as the command reports; no total: it does not
 	tail        string  // the last of the log of an attempt that did not succeed
-	cause       string  // the task of its pipeline that failed
+	cause       string  // the task of its pipeline that failed, and its last lines
 }
 
 // lookAt looks at an attempt, unless that was done a moment ago. One that has ended is

@@ -23,6 +23,7 @@ type node struct {
 	software string           // the reference of its image or environment; empty: neither
 	launches pipeline.Engine  // whose pipeline it is; empty: none
 	failure  failures.Failure // the first of its shards
+	lines    string           // the last of the task of its pipeline that failed
 	shards
 }
 
@@ -50,7 +51,7 @@ type attempt struct {
 	next       *executor.Status // what came while it was being looked at
 	log        logged
 	tail       string          // the last of the log, once it has failed
-	cause      string          // the task of its pipeline that failed
+	cause      string          // the task of its pipeline that failed, and its last lines
 	usage      *executor.Usage // the last sample
 	cpuPercent float64         // percent of one core, between the last two
 	progress   float64         // the part of its work that it reports as done

@@ -196,6 +196,9 @@ func (r *runner) finish(ctx context.Context) error {
 		if f.Code == "" {
 			f = failures.Failure{Code: lifecycle.NodeFailedCode, Message: n.Title() + " failed"}
 		}
+		if lines := r.nodes[n.ID].lines; lines != "" {
+			f.Message += "\n\n" + lines
+		}
 		return r.endRun(ctx, runs.Ending{Status: f.Code.Ends(), Code: f.Code, Message: f.Message})
 	}
 	verified := runs.Event{Type: lifecycle.OutputVerified, At: r.e.Now(), Message: fmt.Sprintf("%d output files are stored and verified", r.produced.Count())}

@@ -182,7 +182,7 @@ func Summary(list []Notification, base string) mails.Message {
 	var b strings.Builder
 	for _, n := range list[:min(len(list), mostLines)] {
 		b.WriteString(n.Title + "\n")
-		if why := mails.Sentence(n.Text); why != "" {
+		if why := mails.Lines(n.Text); why != "" {
 			b.WriteString(why + "\n")
 		}
 		fmt.Fprintf(&b, "%s%s\n\n", base, n.Path)

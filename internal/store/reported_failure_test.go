@@ -59,5 +59,12 @@ func TestAReportedFailureNamesItsTask(t *testing.T) {
 		if r := w.runOf(t, id); !strings.Contains(r.ErrorMessage, want) {
 			t.Errorf("%q", r.ErrorMessage)
 		}
+		events, err := db.Events(t.Context(), w.caller.Team, id, 0, 100)
+		if err != nil || len(events) == 0 {
+			t.Fatalf("%d events, %v", len(events), err)
+		}
+		if last := events[len(events)-1]; strings.Contains(last.Message, "\n") || !strings.HasPrefix(last.Message, "Task COUNT (S3)") {
+			t.Errorf("the last event says %q", last.Message)
+		}
 	})
 }

@@ -62,5 +62,5 @@ func (db *DB) ReportedAttempts(ctx context.Context, id ids.Run, node string, sha
 		name, err := json.Marshal(t.Name)
 		a.Item = string(name)
 		return err
-	}, reportedTask+fmt.Sprintf(`, SUBSTR(message, 1, %d)`, runs.MaxItemChars)+` FROM reported_tasks WHERE run_id = $1 AND node_id = $2 AND `+some+` ORDER BY shard, attempt`, args...)
+	}, reportedTask+fmt.Sprintf(`, SUBSTR(message, CASE WHEN LENGTH(message) > %[1]d THEN LENGTH(message) - %[1]d ELSE 0 END + 1)`, runs.MaxItemChars)+` FROM reported_tasks WHERE run_id = $1 AND node_id = $2 AND `+some+` ORDER BY shard, attempt`, args...)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
@@ -255,7 +256,8 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 		r.DoneNodes, r.Progress = last.Done, max(r.Progress, last.Progress)
 		r.Billed, r.BilledSince = last.Billed, last.BilledSince
 	}
-	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: finished, Message: e.Message})
+	said, _, _ := strings.Cut(e.Message, "\n") // the rest is an error message's
+	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: finished, Message: said})
 	cost := r.Costs(now)
 	var notify, wanted, copies bool
 	var claimed int64

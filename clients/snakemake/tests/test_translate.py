@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logging import ERROR, INFO, LogRecord
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,3 +51,16 @@ def test_a_job_that_failed_before_the_workflow_was_told_to_end_has_failed() -> N
     says(snakemake, "Will exit after finishing currently running jobs (scheduler).")
     assert states(failed) == ["failed"]
     assert snakemake.finish()["finish"] == {"status": "failed", "message": "Error in align"}
+
+
+def test_a_job_has_the_ends_of_its_logs(tmp_path: Path) -> None:
+    snakemake = Translator(None, None, [])
+    log = tmp_path / "a.log"
+    log.write_text("many\n" * 20_000 + "the last\n")
+    for job in (1, 2):
+        says(snakemake, "", event="job_info", jobid=job, rule_name="align", log=[str(log), "none.log"])
+    [done] = says(snakemake, "", event="job_finished", job_id=1)
+    failed, _ = says(snakemake, "", ERROR, event="job_error", jobid=2, rule_name="align", log=[str(log), "none.log"])
+    for event, most in ((done, 4096), (failed, 48_000)):
+        message = event["task"]["message"]
+        assert most // 2 < len(message) < most and message.endswith("many\nthe last\n") and f"\n{log}:\n" in message

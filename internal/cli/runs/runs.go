@@ -193,10 +193,7 @@ func (c *runsView) Run(w screen.Console) error {
 }
 
 func showRun(s *session.Session, r api.Run) {
-	failed := ""
-	if r.ErrorMessage != nil {
-		failed = *r.ErrorMessage
-	}
+	failed, lines := reasonOf(r)
 	s.Facts(
 		"run", r.ID, "number", strconv.FormatInt(r.Number, 10), "name", text(r.Name), "tags", strings.Join(r.Tags, " "), "note", text(r.Note),
 		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
@@ -205,6 +202,9 @@ func showRun(s *session.Session, r api.Run) {
 		"duration", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
 		"copied to", copyText(r.OutputTo),
 	)
+	if lines != "" {
+		s.Say("\n%s", screen.CleanLines(lines))
+	}
 	rows := [][]string{{"STEP", "NAME", "STATUS", "ATTEMPT", "ITEMS", "DURATION", "PEAK MEMORY", "EXIT"}}
 	for _, n := range r.Nodes {
 		items, memory, exit := "–", "–", "–"

@@ -53,6 +53,16 @@ func TestARunIsRenamedAsItWasTyped(t *testing.T) {
 	})
 }
 
+// A sentence is one of the facts, and what the task printed is below them.
+func TestWhyARunFailedIsShownLineByLine(t *testing.T) {
+	t.Parallel()
+	s := serve(t, map[string]string{"GET /api/runs/run_1": `{"id":"run_1","status":"failed","errorMessage":"Task A failed: no luck\n\nbegin\u001b[2J\nno luck","nodes":[]}`})
+	d, _ := s.types(t, "runs", "view", "run_1")
+	if got := d.Printed.String(); !strings.Contains(got, " Task A failed: no luck\n") || !strings.Contains(got, "\n\nbegin[2J\nno luck\n\nSTEP") {
+		t.Errorf("it prints\n%s", got)
+	}
+}
+
 func TestRunsAreListedAsTheyWereAskedFor(t *testing.T) {
 	t.Parallel()
 	const row = `{"id":"run_%d","number":%d,"workflowName":"count","status":"failed","progressPercent":66.7,"compute":{"vcpu":2,"ramGb":8,"gpu":1},"durationMs":61000,"creditsUsed":1234.5,"createdAt":"2020-03-02T12:00:00.000Z"}`

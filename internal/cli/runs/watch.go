@@ -33,11 +33,21 @@ func watch(s *session.Session, run string, logs bool) error {
 		return err
 	}
 	err = outcome(r)
-	if e, ok := errors.AsType[Ended](err); ok && e.Reason == v.failed && s.ForPerson() && s.Interactive() {
-		e.Reason = "" // the person has read it above
-		return e
+	if e, ok := errors.AsType[Ended](err); ok && s.ForPerson() && s.Interactive() {
+		if sentence, lines := reasonOf(r); sentence == v.failed { // the person has read it above
+			if e.Reason = lines; lines != "" {
+				e.Reason = "the task printed\n" + lines
+			}
+			return e
+		}
 	}
 	return err
+}
+
+// reasonOf is why a run failed, in a sentence, and the lines below it.
+func reasonOf(r api.Run) (sentence, lines string) {
+	sentence, lines, _ = strings.Cut(text(r.ErrorMessage), "\n")
+	return sentence, strings.Trim(lines, "\n")
 }
 
 // outcome is how a run ended, as an error.

@@ -43,6 +43,21 @@ func Sentence(text string) string {
 	return withoutLinks(text, "'’-,&();%\"", sentenceRunes)
 }
 
+// maxLines is how many lines of what others wrote a mail shows.
+const maxLines = 11
+
+// Lines are the first lines of a text that somebody wrote, each as a Sentence. All but the
+// first are indented.
+func Lines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = Sentence(line); line != "" && len(lines) < maxLines {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n  ")
+}
+
 // withoutLinks keeps letters, digits and some marks of a text in one line.
 func withoutLinks(text, marks string, most int) string {
 	var b strings.Builder

@@ -42,6 +42,16 @@ func TestSentenceInAMailHasNoLink(t *testing.T) {
 	}
 }
 
+func TestTheLinesInAMailHaveNoLink(t *testing.T) {
+	t.Parallel()
+	if got, want := Lines("Task A failed: no luck\n\nsee http://evil.example\r\n \nno luck\n"), "Task A failed no luck\n  see http evil. example\n  no luck"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Lines(strings.Repeat("line\n", 100)); strings.Count(got, "line") != maxLines {
+		t.Errorf("it shows %q", got)
+	}
+}
+
 // FuzzShown holds every name against what mail programs make links of.
 func FuzzShown(f *testing.F) {
 	for _, seed := range []string{"Ada", "a.b", "http://a", "a@b", "\x00\r\n", "x．y", "a․b", "a:b/c\\d"} {

@@ -7,12 +7,14 @@
 package pipelines
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -32,6 +34,10 @@ const (
 	lookEvery = time.Second
 	perLook   = 4   // reports, so that a flood does not hold up the rest of the run
 	lastLook  = 300 // those of the last look, for which its end waits
+
+	// Bytes that are kept of the log of a task. All texts of a team have a limit.
+	failedLog = 60_000
+	otherLog  = 4 << 10
 )
 
 const tooMuch = "the pipeline reported more than is read of one: what it said later is not shown"
@@ -135,14 +141,15 @@ func (f *Follower) take(ctx context.Context, b *batch) (percent int, err error) 
 	return f.store.TakeLaunched(ctx, f.of, b.report, string(text), b.now)
 }
 
-// Cause says which task of the pipeline failed first, and the last line that it printed;
-// it is empty if none did. log is the last of the step's own log.
+// Cause says in a sentence which task of the pipeline failed first, with the last line that
+// it printed, and below that its last lines; it is empty if none did. log is the last of the
+// step's own log.
 func (f *Follower) Cause(ctx context.Context, log string) (string, error) {
 	failed, err := f.store.LaunchedFailure(ctx, f.of)
 	if err != nil {
 		return "", err
 	}
-	return failed.Sentence(log), nil
+	return failed.Cause(log), nil
 }
 
 type opener func(path string) (io.ReadSeekCloser, error)
@@ -152,7 +159,9 @@ type batch struct {
 	places places
 	report reported.Report
 	now    time.Time
+	open   opener
 	lines  int
+	logs   int  // bytes of the logs of tasks
 	said   bool // something that is to be written
 	more   bool // there is more to read
 }
@@ -167,7 +176,7 @@ func (b *batch) cancelFailed() {
 }
 
 // room reports whether another line can be taken.
-func (b *batch) room() bool { return b.lines < batchLines }
+func (b *batch) room() bool { return b.lines < batchLines && b.logs < chunk }
 
 // say counts a line that says something; false: there were too many.
 func (b *batch) say() bool {
@@ -195,7 +204,7 @@ var sources = map[pipeline.Engine][]source{
 
 // read reads a chunk of each file.
 func (f *Follower) read(open opener) *batch {
-	b := &batch{places: f.places, now: f.now()}
+	b := &batch{places: f.places, now: f.now(), open: open}
 	b.places.Offsets = maps.Clone(f.places.Offsets)
 	if b.places.Offsets == nil {
 		b.places.Offsets = map[string]int64{}
@@ -204,12 +213,12 @@ func (f *Follower) read(open opener) *batch {
 		if b.places.Lines > maxLines {
 			break
 		}
-		b.read(s, open)
+		b.read(s)
 	}
 	return b
 }
 
-func (b *batch) read(s source, open opener) {
+func (b *batch) read(s source) {
 	offset := b.places.Offsets[s.path]
 	if offset >= maxBytes {
 		return
@@ -218,7 +227,7 @@ func (b *batch) read(s source, open opener) {
 		b.more = true
 		return
 	}
-	text := textAt(open, s.path, offset)
+	text := textAt(b.open, s.path, offset)
 	if len(text) == 0 {
 		return
 	}
@@ -248,4 +257,29 @@ func textAt(open opener, path string, offset int64) []byte {
 		return nil
 	}
 	return text
+}
+
+// endOf is the last of a file: whole lines, as far as so many bytes hold one.
+func endOf(open opener, path string, most int) string {
+	file, err := open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	from := max(0, size-int64(most))
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return ""
+	}
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)))
+	if err != nil {
+		return ""
+	}
+	if _, lines, several := bytes.Cut(text, []byte("\n")); from > 0 && several && len(lines) > 0 {
+		text = lines
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(text), ""), "\x00", "")
 }

@@ -286,8 +286,8 @@ func TestTheTaskThatFailedIsNamed(t *testing.T) {
 	failed := `{"task":{"task":1,"node":"ALIGN","status":"failed","name":"ALIGN (S2)","exitCode":127}}` + "\n"
 	for want, tt := range map[string]struct{ events, log string }{
 		"": {snakemakeEvents, log},
-		"Task ALIGN (S2) exited with status 127: bwa: command not found": {failed, log},
-		"Task ALIGN (S2) exited with status 127":                         {failed, "a line\nCommand error: none\n"},
+		"Task ALIGN (S2) exited with status 127: bwa: command not found\n\nstarting\nbwa: command not found": {failed, log},
+		"Task ALIGN (S2) exited with status 127": {failed, "a line\nCommand error: none\n"},
 	} {
 		f := &folder{files: map[string]string{eventsPath: tt.events}}
 		w := f.follow(pipeline.Snakemake)

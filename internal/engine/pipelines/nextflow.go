@@ -95,10 +95,28 @@ func (b *batch) trace(text []byte) (used int) {
 			if !b.say() {
 				break
 			}
+			b.addLog(&t)
 			b.report.Tasks = append(b.report.Tasks, t)
 		}
 	}
 	return used
+}
+
+// workFolder is that of a task, where the pipeline sets no other.
+var workFolder = regexp.MustCompile(`/work/([0-9a-f]{2}/[0-9a-f]{30})$`)
+
+// addLog adds the last of what a task has printed.
+func (b *batch) addLog(t *reported.Task) {
+	found := workFolder.FindStringSubmatch(t.Details.WorkDir)
+	if found == nil || t.State == reported.Cached { // whose log an earlier run has
+		return
+	}
+	most := otherLog
+	if t.State == reported.Failed {
+		most = failedLog
+	}
+	t.Message = endOf(b.open, path.Join(shim.WorkFolder, "work", found[1], ".command.log"), most)
+	b.logs += len(t.Message)
 }
 
 // maxRow is how long a row may be with its script.

@@ -1,6 +1,7 @@
 package pipelines
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,5 +120,45 @@ func TestHostileTables(t *testing.T) {
 		if got := strings.Join(f.steps(), "; "); got != tt.steps {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// Each task has the end of its own log: of one that failed more than of others.
+func TestTasksOfNextflowHaveTheirLogs(t *testing.T) {
+	t.Parallel()
+	f := &folder{files: written(t)}
+	for _, task := range []string{"3d/5ace0eb4a5d0b2dd2c4886fb03bfc1", "5f/fe70fa59cce08b72067ace36663c04"} {
+		f.files["work/work/"+task+"/.command.log"] = strings.Repeat("one of many lines\n", 10_000) + "the last of " + task[:2] + "\xff\x00\n"
+	}
+	f.look(t, f.follow(pipeline.Nextflow), true)
+	for id, most := range map[string]int{"3d/5ace0e": failedLog, "5f/fe70fa": otherLog, "de/8b8f56": 0} {
+		log := f.picture.Rows[id].Message
+		if most == 0 && log == "" {
+			continue
+		}
+		if len(log) > most || len(log) < most-20 || !strings.HasPrefix(log, "one of many") || !strings.HasSuffix(log, "the last of "+id[:2]+"\n") {
+			t.Errorf("%s has %d bytes of its log, %.20q", id, len(log), log)
+		}
+	}
+	if failed := f.picture.Rows["3d/5ace0e"].AsAttempt(f.picture.Rows["3d/5ace0e"].Message); strings.Count(failed.Message, "\n") != 9 || !strings.HasSuffix(failed.Message, "the last of 3d") {
+		t.Errorf("its attempt says %q", failed.Message)
+	}
+}
+
+// Many logs are many reports, of which each is small.
+func TestLogsDoNotMakeALargeReport(t *testing.T) {
+	t.Parallel()
+	var rows strings.Builder
+	rows.WriteString("task_id\thash\tname\tstatus\tworkdir\n")
+	f := &folder{files: map[string]string{}}
+	for i := range 100 {
+		task := fmt.Sprintf("ab/%06x%024x", i, 0)
+		f.files["work/work/"+task+"/.command.log"] = strings.Repeat("x", failedLog)
+		fmt.Fprintf(&rows, "%d\t%s\tA (%d)\tFAILED\t/work/work/%s\n", i, task[:9], i, task)
+	}
+	f.files[eventsPath] = rows.String()
+	f.look(t, f.follow(pipeline.Nextflow), true)
+	if f.reports < 100*failedLog/(chunk+failedLog) || f.rows != 100 {
+		t.Errorf("%d tasks in %d reports", f.rows, f.reports)
 	}
 }

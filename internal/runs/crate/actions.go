@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -33,7 +34,8 @@ func (d *description) describeRun(values []ref) {
 	e.point("object", append(given, values...))
 	e.point("result", d.result)
 	during(e, d.run.StartedAt, d.run.FinishedAt)
-	setStatus(e, statusOf(d.run.Status), d.run.ErrorMessage)
+	why, _, _ := strings.Cut(d.run.ErrorMessage, "\n") // what tasks printed is not for everybody
+	setStatus(e, statusOf(d.run.Status), why)
 	d.add(e)
 	var controls []ref
 	for _, n := range d.graph.Order() {

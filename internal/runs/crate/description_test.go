@@ -86,7 +86,7 @@ const aligned = `{"parameters":{"q":{"type":"integer"},"mode":{"type":"string","
 func TestACrateSaysWhatARunDid(t *testing.T) {
 	t.Parallel()
 	r := runs.Run{
-		ID: "run_1", Team: "team_1", Workflow: "wf_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Step align exited with status 3",
+		ID: "run_1", Team: "team_1", Workflow: "wf_1", Number: 12, WorkflowName: "Align", Revision: 3, Parameters: []byte(`{"q":20,"mode":"fast"}`), Status: lifecycle.Failed, ErrorMessage: "Step align exited with status 3\n\na secret line",
 		Starter: runs.Starter{Type: "user", ID: "user_1", Name: "Ada"}, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
 	}
 	nodes := []runs.Node{

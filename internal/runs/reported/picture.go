@@ -46,10 +46,11 @@ func (r *Row) Loaded() { r.counted, r.cpu, r.changed = r.kind(), r.CPU, false }
 // Counted is as what its node counts an attempt; empty: another followed.
 func (r *Row) Counted() string { return string(r.counted) }
 
-// AsAttempt is an attempt as every run has them.
+// AsAttempt is an attempt as every run has them. One that failed has the last lines of a
+// message.
 func (r *Row) AsAttempt(message string) runs.Attempt {
 	a := runs.Attempt{
-		Node: r.NodeID, Shard: r.Shard, Number: r.Attempt, ExitCode: r.ExitCode, Peak: r.Peak, Message: message,
+		Node: r.NodeID, Shard: r.Shard, Number: r.Attempt, ExitCode: r.ExitCode, Peak: r.Peak,
 		StartedAt: r.StartedAt, EndedAt: r.EndedAt, State: runs.AttemptStarted,
 	}
 	if a.StartedAt.IsZero() {
@@ -61,7 +62,7 @@ func (r *Row) AsAttempt(message string) runs.Attempt {
 	case Cached:
 		a.State, a.Reason = runs.AttemptSucceeded, runs.ReusedReason
 	case Failed:
-		a.State, a.Reason = runs.AttemptFailed, string(lifecycle.NodeFailedCode)
+		a.State, a.Reason, a.Message = runs.AttemptFailed, string(lifecycle.NodeFailedCode), LastLines(plain(message))
 	case Cancelled:
 		a.State = runs.AttemptCancelled
 	}

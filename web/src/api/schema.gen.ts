@@ -4916,6 +4916,7 @@ export interface components {
             status: components["schemas"]["ReportedTaskStatus"];
             name: string | null;
             exitCode: number | null;
+            /** @description What the engine says of the attempt, and the end of its log. */
             message: string | null;
             /** Format: date-time */
             submittedAt: string | null;
@@ -4980,7 +4981,7 @@ export interface components {
             startedBy: components["schemas"]["StartedBy"];
             /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`. */
             errorCode: string | null;
-            /** @description Names the node and the cause. */
+            /** @description A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line. */
             errorMessage: string | null;
             /** Format: int64 */
             durationMs: number | null;

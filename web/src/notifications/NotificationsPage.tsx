@@ -82,7 +82,9 @@ function Row({ notification, onOpen }: { notification: Notification; onOpen: () 
         <span className={classes("break-words", !notification.readAt && "font-semibold")}>{notification.title}</span>
         {!notification.readAt && <span className="sr-only"> (unread)</span>}
       </Link>
-      {notification.text && <p className="mt-1 line-clamp-3 text-sm break-words text-muted">{notification.text}</p>}
+      {notification.text && (
+        <p className="mt-1 line-clamp-6 text-sm break-words whitespace-pre-line text-muted">{notification.text}</p>
+      )}
       <p className="mt-1 text-[13px] text-muted">
         <Time at={notification.createdAt} />
       </p>

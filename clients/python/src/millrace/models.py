@@ -1671,6 +1671,9 @@ class ReportedTask(Model):
     name: str | None
     exit_code: Annotated[int | None, Field(alias='exitCode')]
     message: str | None
+    """
+    What the engine says of the attempt, and the end of its log.
+    """
     submitted_at: Annotated[AwareDatetime | None, Field(alias='submittedAt')]
     started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')]
     finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
@@ -4015,7 +4018,7 @@ class RunRow(Model):
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
-    Names the node and the cause.
+    A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
     """
     duration_ms: Annotated[int | None, Field(alias='durationMs')]
     credits_used: Annotated[float, Field(alias='creditsUsed')]

@@ -14,7 +14,8 @@ from logging import WARNING, LogRecord
 from pathlib import Path
 from typing import Any
 
-TAIL = 4096  # bytes of a log file that go with an error
+LOG_FILES = 3  # of a job, whose ends go along
+FAILED_LOG, OTHER_LOG = 48_000, 4096  # bytes of them together
 RESTART = re.compile(r"Trying to restart job (\d+)\.")
 STOPPED = ("Terminating processes on user request", "Cancelling snakemake on user request")
 TOLD_TO_END = "Will exit after finishing currently running jobs"  # by SIGTERM
@@ -29,6 +30,7 @@ class Translator:
         self._secrets = [s for s in [*secrets, os.environ.get("MILLRACE_TOKEN", "")] if s]
         self._rules: dict[int, str] = {}
         self._attempts: dict[int, int] = {}
+        self._logs: dict[int, list[str]] = {}  # the files that jobs write their logs to
         self._open: dict[int, str] = {}  # jobs that run, have failed for good, or were cancelled
         self._said = ""  # the last error
         self._broken = False
@@ -97,6 +99,7 @@ class Translator:
         self._rules[job] = str(getattr(record, "rule_name", None) or "job")
         self._attempts[job] = self._attempts.get(job, 0) + 1
         self._open[job] = "running"
+        self._logs[job] = [str(path) for path in getattr(record, "log", None) or []]
         wildcards = getattr(record, "wildcards", None) or {}
         more: Event = {"startedAt": _time(record.created), "workDir": os.getcwd()}
         if wildcards:
@@ -113,7 +116,8 @@ class Translator:
 
     def _job_ended(self, job: int) -> Event:
         self._open.pop(job, None)
-        return self._task(job, "succeeded")
+        log = _tails(self._logs.pop(job, []), OTHER_LOG)
+        return self._task(job, "succeeded", **({"message": self._masked(log.lstrip("\n"))} if log else {}))
 
     def _ending(self) -> bool:
         return self._stopped or self._told_to_end
@@ -124,8 +128,7 @@ class Translator:
         status = "cancelled" if self._ending() else "failed"  # who ends Snakemake ends its jobs, too
         self._open[job] = status
         message = str(info.get("rule_msg") or f"Error in rule {self._rules[job]}, jobid {job}")
-        for path in list(info.get("log") or [])[:3]:
-            message += _tail(str(path))
+        message += _tails([str(path) for path in info.get("log") or []], FAILED_LOG)
         return self._task(job, status, message=self._masked(message))
 
     def _task(self, job: int, status: str, **more: Any) -> Event:
@@ -162,13 +165,15 @@ def _number(record: LogRecord, *names: str) -> int:
     return next(int(getattr(record, name)) for name in names if getattr(record, name, None) is not None)
 
 
-def _tail(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - TAIL))
-            return f"\n{path}:\n{file.read(TAIL).decode('utf-8', 'replace')}"
-    except OSError:
-        return ""
+def _tails(paths: list[str], most: int) -> str:
+    """The ends of log files, with their names."""
+    text, paths = "", paths[:LOG_FILES]
+    for path in paths:
+        length = most // len(paths)
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - length))
+            text += f"\n{path}:\n{file.read(length).decode('utf-8', 'replace')}"
+    return text
 
 
 def _time(seconds: float) -> str:

@@ -220,6 +220,7 @@ func (e event) values(base string) map[string]string {
 		}
 		out["tags"] = strings.Join(names, ", ")
 	}
+	out["errorMessage"], _, _ = strings.Cut(out["errorMessage"], "\n") // the sentence
 	out["title"] = text("message")
 	if id := text("runId"); id != "" {
 		out["url"] = base + "/runs/" + id

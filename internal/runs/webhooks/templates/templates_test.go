@@ -28,9 +28,9 @@ func TestEachChatGetsAMessageItTakes(t *testing.T) {
 		Mattermost: `"text":"[**Align \\#12 failed**](https://here/runs/run_1)\nStep a exited with status 3"`,
 		Discord:    `"allowed_mentions":{"parse":[]}`,
 	} {
-		out, err := Render(format, "", "https://here", told(t, "Align", "Step a exited with status 3"))
+		out, err := Render(format, "", "https://here", told(t, "Align", "Step a exited with status 3\n\na line"))
 		text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(out))
-		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "{{") {
+		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "{{") || strings.Contains(text, "a line") {
 			t.Errorf("%s: %v\n%s\nwant %s", format, err, text, want)
 		}
 	}

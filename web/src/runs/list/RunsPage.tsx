@@ -23,6 +23,7 @@ import { Tags } from "../../ui/Tags.tsx";
 import { Time, useNow } from "../../ui/Time.tsx";
 import { useSettled } from "../../ui/useSettled.ts";
 import { workflowsQuery } from "../../workflows/queries.ts";
+import { firstLine } from "../page/reported.ts";
 import { pageOfRuns, type RunFilter, type RunRow, runsQuery } from "../queries.ts";
 import { waitingText } from "../waiting.ts";
 import { BulkActions } from "./BulkActions.tsx";
@@ -282,7 +283,9 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
                   ))}
                 </p>
               )}
-              {run.errorMessage && <p className="line-clamp-1 max-w-md text-[13px] text-muted">{run.errorMessage}</p>}
+              {run.errorMessage && (
+                <p className="line-clamp-1 max-w-md text-[13px] text-muted">{firstLine(run.errorMessage)[0]}</p>
+              )}
               {waitingText(run) && <p className="max-w-md text-[13px] text-muted">{waitingText(run)}</p>}
               <p className="text-[13px] text-muted md:hidden">
                 <Time at={run.createdAt} />

@@ -14,7 +14,7 @@ test("runs as a table, and a spreadsheet runs nothing of it", () => {
     createdAt: "2026-03-01T00:00:00Z",
     durationMs: 1500,
     creditsUsed: 0.5,
-    errorMessage: 'it said "no"',
+    errorMessage: 'it said "no"\n\nand more',
   } as RunRow;
   expect(runsCsv([run]).split("\r\n")[1]).toBe(
     `run_1,'=1+1,3,,a b,failed,"Ada, O.",2026-03-01T00:00:00Z,1.5,0.5,"it said ""no"""`,

@@ -1,5 +1,6 @@
 // Actions on several runs.
 import { csv } from "../../ui/csv.ts";
+import { firstLine } from "../page/reported.ts";
 import type { RunRow } from "../queries.ts";
 
 /** runsCsv is runs as a table. */
@@ -30,7 +31,7 @@ export function runsCsv(rows: RunRow[]): string {
       run.createdAt,
       run.durationMs === null ? "" : String(run.durationMs / 1000),
       String(run.creditsUsed),
-      run.errorMessage ?? "",
+      firstLine(run.errorMessage ?? "")[0],
     ]),
   ]);
 }

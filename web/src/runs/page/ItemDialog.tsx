@@ -56,7 +56,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
           return (
             <li key={each.attempt} className="rounded-lg border px-3 py-2">
               <p className="font-medium">{attemptText(each)}</p>
-              {each.message && <p>{named(each.message, node)}</p>}
+              {each.message && <p className="break-words whitespace-pre-line">{named(each.message, node)}</p>}
               <p className="text-[13px] text-muted">
                 {exact(each.startedAt)}
                 {lasted !== null && `, ${duration(lasted)}`}

@@ -196,11 +196,11 @@ function ItemTable({ store, node, status, onLog }: TableProps) {
   );
 }
 
-/** errorOf is the last line that a failed item logged, or its message. */
+/** errorOf is the last line that a failed item logged, or that of its message. */
 function errorOf(row: Item, node: RunNode, events: readonly RunEvent[]): string | null {
   if (row.status !== "failed") return null;
   const line = tailOf(itemCauseOf(events, node.id, row.index), 1)[0];
-  return line ? plain(line) : named(row.attempts.at(-1)?.message ?? "", node);
+  return line ? plain(line) : named(row.attempts.at(-1)?.message?.split("\n").at(-1) ?? "", node);
 }
 
 interface RowProps {

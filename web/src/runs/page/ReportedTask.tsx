@@ -4,6 +4,7 @@ import { Answer } from "../../page/Answer.tsx";
 import { Copy } from "../../ui/Copy.tsx";
 import { Select } from "../../ui/Field.tsx";
 import { SkeletonRows } from "../../ui/Skeleton.tsx";
+import { plain } from "../log/ansi.ts";
 import { type Task, taskFacts, taskQuery } from "./reported.ts";
 
 /** ReportedTask shows one reported attempt of a task, with its script. */
@@ -46,7 +47,7 @@ function Facts({ task }: { task: Task }) {
           </div>
         ))}
       </dl>
-      {task.message && <Block title="Message" text={task.message} />}
+      {task.message && <Block title="Message and log" text={task.message.split("\n").map(plain).join("\n")} />}
       {task.script ? (
         <Block title="Script" text={task.script} />
       ) : (

@@ -7,6 +7,7 @@ import { useWhyNot } from "../../identity/queries.ts";
 import { active, StatusPill } from "../../page/status.tsx";
 import { Button, buttonClass } from "../../ui/Button.tsx";
 import { ColoredText } from "../log/ColoredText.tsx";
+import { firstLine } from "../page/reported.ts";
 import { runQuery } from "../queries.ts";
 import { Outputs } from "../results/Outputs.tsx";
 
@@ -123,7 +124,7 @@ function Result({ runId, node }: { runId: string; node: string }) {
           Open run
         </Link>
       </div>
-      {run.data.errorMessage && <p className="text-sm text-danger">{run.data.errorMessage}</p>}
+      {run.data.errorMessage && <p className="text-sm text-danger">{firstLine(run.data.errorMessage)[0]}</p>}
       <section
         aria-label="Log of the test"
         tabIndex={0}
