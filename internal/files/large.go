@@ -20,9 +20,10 @@ const (
 const (
 	largest      = 5 << 40
 	leastPart    = 32 << 20
-	mostParts    = 10_000 // what S3 takes
 	roundedParts = 1 << 20
 	openUploads  = 20
+	// MaxParts is how many parts an upload has at most, as in S3.
+	MaxParts = 10_000
 	// MaxPartsAtOnce is how many addresses are given at a time.
 	MaxPartsAtOnce = 1000
 )
@@ -174,7 +175,7 @@ const ByParts = "by-parts"
 
 // partSize is the least with which the parts are not too many.
 func partSize(size int64) int64 {
-	least := (size + mostParts - 1) / mostParts
+	least := (size + MaxParts - 1) / MaxParts
 	return max(leastPart, (least+roundedParts-1)/roundedParts*roundedParts)
 }
 

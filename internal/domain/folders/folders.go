@@ -142,7 +142,7 @@ func (m Manifest) Check() error {
 	kinds, left := make(map[string]Entry, len(m.Entries)), int64(math.MaxInt64)
 	for i, e := range m.Entries {
 		if err := e.check(); err != nil {
-			return fmt.Errorf("%q: %w", e.Path, err)
+			return fmt.Errorf("%q: %w", e.Path[:min(len(e.Path), MaxPath)], err)
 		}
 		if left -= e.Size; left < 0 {
 			return errors.New("nothing has that many bytes")
@@ -171,10 +171,10 @@ func (m Manifest) Check() error {
 
 func (e Entry) check() error {
 	switch {
-	case e.Path == "" || path.Clean(e.Path) != e.Path || strings.HasPrefix(e.Path, "/") || e.Path == "." || strings.HasPrefix(e.Path, "../") || e.Path == "..":
-		return errors.New("it is no path below the folder")
 	case len(e.Path) > MaxPath || len(e.Link) > MaxPath:
 		return ErrLongPath
+	case e.Path == "" || path.Clean(e.Path) != e.Path || strings.HasPrefix(e.Path, "/") || e.Path == "." || strings.HasPrefix(e.Path, "../") || e.Path == "..":
+		return errors.New("it is no path below the folder")
 	case slices.ContainsFunc(strings.Split(e.Path, "/"), func(name string) bool { return len(name) > maxName }):
 		return fmt.Errorf("a name in its path is longer than %d bytes", maxName)
 	case Unnameable(e.Path) || Unnameable(e.Link):

@@ -10,9 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
+// What the lists of a body may have, which has room for millions of empty ones.
+var (
+	entriesAtMost = kernel.AtMost[api.FolderEntry](folders.MaxEntries)
+	partsAtMost   = kernel.AtMost[api.SentPart](files.MaxParts)
+)
+
 // BeginUpload allows a large upload.
 func (a *API) BeginUpload(x *kernel.Exchange) (kernel.Answer, error) {
-	in, err := kernel.Decode[api.NewUpload](x)
+	in, err := kernel.Decode[api.NewUpload](x, entriesAtMost)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -111,7 +117,7 @@ func (a *API) CompleteUpload(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	in, err := kernel.Decode[api.FinishUpload](x)
+	in, err := kernel.Decode[api.FinishUpload](x, entriesAtMost, partsAtMost)
 	if err != nil {
 		return kernel.Answer{}, err
 	}

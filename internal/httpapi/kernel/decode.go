@@ -1,12 +1,14 @@
 package kernel
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"math"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,32 +21,70 @@ import (
 )
 
 // Decode reads the body into a T, strictly: an unknown or repeated field, a
-// field in another case, text that is no UTF-8 and anything after the object
-// are refused, all problems at once.
-func Decode[T any](x *Exchange) (T, error) {
+// field in another case, text that is no UTF-8, a list beyond its bound and anything
+// after the object are refused, all problems at once.
+func Decode[T any](x *Exchange, bounds ...*json.Unmarshalers) (T, error) {
 	var v T
-	err := decode(x.Body, &v, func() any { return new(T) })
+	err := decode(x.Body, &v, func() any { return new(T) }, bounds)
 	return v, err
 }
 
+// AtMost bounds the lists of T: a longer one is refused, and takes no more memory than one
+// of n items.
+func AtMost[T any](n int) *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(in *jsontext.Decoder, list *[]T) error {
+		if in.PeekKind() != jsontext.KindBeginArray {
+			return errors.ErrUnsupported // left to the decoder
+		}
+		at := in.StackPointer()
+		if _, err := in.ReadToken(); err != nil {
+			return err
+		}
+		*list = []T{}
+		for in.PeekKind() != jsontext.KindEndArray {
+			if len(*list) == n {
+				return &json.SemanticError{JSONPointer: at, Err: errTooMany(n)}
+			}
+			var item T
+			if err := json.UnmarshalDecode(in, &item); err != nil {
+				return err
+			}
+			*list = append(*list, item)
+		}
+		_, err := in.ReadToken()
+		return err
+	})
+}
+
+// errTooMany is how many items a list may have that has more.
+type errTooMany int
+
+func (n errTooMany) Error() string { return "has more than " + strconv.Itoa(int(n)) + " items" }
+
 // decode reads a body into v, and tries it out on others of v's type. It is no part of
 // Decode, of which there is a copy for each type.
-func decode(body []byte, v any, another func() any) error {
+func decode(body []byte, v any, another func() any, bounds []*json.Unmarshalers) error {
 	if len(body) == 0 {
 		return fault.Invalid("the body is empty; send a JSON object")
 	}
-	if strings.TrimSpace(string(body)) == "null" {
+	if string(bytes.TrimSpace(body)) == "null" {
 		return fault.Invalid("the body must be a JSON object, not null")
 	}
-	if err := json.Unmarshal(body, v, strictly); err != nil {
-		wrong := everyProblem(another, body, err)
+	rules := strictly
+	if len(bounds) > 0 {
+		rules = json.JoinOptions(strictly, json.WithUnmarshalers(json.JoinUnmarshalers(append(bounds, wholeNumbers)...)))
+	}
+	if err := json.Unmarshal(body, v, rules); err != nil {
+		wrong := everyProblem(func(text []byte) error { return json.Unmarshal(text, another(), rules) }, body, err)
 		return fault.Problems(wrong, "%s", Sentence(wrong[0])).WithCause(err)
 	}
 	return numbersGiven(v, body)
 }
 
-var strictly = json.JoinOptions(json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(whole[int]), json.UnmarshalFromFunc(whole[int64]))))
+var (
+	wholeNumbers = json.JoinUnmarshalers(json.UnmarshalFromFunc(whole[int]), json.UnmarshalFromFunc(whole[int64]))
+	strictly     = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(wholeNumbers))
+)
 
 // whole reads a number without a fraction however it is written: 1.0 and 1e0
 // are as whole as 1. Beyond 2⁵³ only digits are exact.
@@ -119,13 +159,11 @@ func Sentence(d fault.Detail) string {
 
 // everyProblem tries the fields one by one, because the decoder stops at the
 // first that is wrong.
-func everyProblem(another func() any, body []byte, first error) (wrong []fault.Detail) {
-	var fields map[string]jsontext.Value
-	if json.Unmarshal(body, &fields) == nil {
-		for _, name := range SortedKeys(fields) {
-			if wrong = append(wrong, problemsOfField(another, name, fields[name])...); len(wrong) >= mostProblems {
-				return wrong[:mostProblems]
-			}
+func everyProblem(try func([]byte) error, body []byte, first error) (wrong []fault.Detail) {
+	fields := fieldsOf(body)
+	for _, name := range SortedKeys(fields) {
+		if wrong = append(wrong, problemsOfField(try, name, fields[name])...); len(wrong) >= mostProblems {
+			return wrong[:mostProblems]
 		}
 	}
 	if len(wrong) == 0 {
@@ -135,29 +173,61 @@ func everyProblem(another func() any, body []byte, first error) (wrong []fault.D
 }
 
 // Each problem costs reading the field again: at most mostProblems of a body are looked
-// for, and only one where the field is longer than longField.
+// for, only one where the field is longer than longField, and only in the first
+// mostFields, which are many more than any request has.
 const (
 	mostProblems = 50
 	longField    = 64 << 10
+	mostFields   = 1000
 )
 
+// fieldsOf is the text of each of the first fields of a body; none where they cannot be
+// read.
+func fieldsOf(body []byte) map[string]jsontext.Value {
+	in := jsontext.NewDecoder(bytes.NewBuffer(body))
+	if start, err := in.ReadToken(); err != nil || start.Kind() != jsontext.KindBeginObject {
+		return nil
+	}
+	fields := map[string]jsontext.Value{}
+	for in.PeekKind() != jsontext.KindEndObject && len(fields) < mostFields {
+		name, err := in.ReadToken()
+		if err != nil {
+			return nil
+		}
+		field := name.String() // which reading on changes
+		value, err := in.ReadValue()
+		if err != nil {
+			return nil
+		}
+		end := in.InputOffset()
+		fields[field] = body[end-int64(len(value)) : end]
+	}
+	return fields
+}
+
 // problemsOfField takes out of a field what is wrong, until the rest is right.
-func problemsOfField(another func() any, name string, value jsontext.Value) (wrong []fault.Detail) {
+func problemsOfField(try func([]byte) error, name string, value jsontext.Value) (wrong []fault.Detail) {
+	if len(name)+len(value) > longField {
+		quoted, err := jsontext.AppendQuote(nil, name)
+		if err == nil {
+			err = try(slices.Concat([]byte("{"), quoted, []byte(":"), value, []byte("}")))
+		}
+		if err != nil {
+			wrong = append(wrong, Problem(err))
+		}
+		return wrong
+	}
 	var rest any
 	if json.Unmarshal(value, &rest) != nil {
 		return nil
 	}
 	field := map[string]any{name: rest}
-	most := mostProblems
-	if len(value) > longField {
-		most = 1
-	}
-	for len(wrong) < most {
+	for len(wrong) < mostProblems {
 		text, err := json.Marshal(field, json.Deterministic(true))
 		if err != nil {
 			return wrong
 		}
-		if err = json.Unmarshal(text, another(), strictly); err == nil {
+		if err = try(text); err == nil {
 			return wrong
 		}
 		wrong = append(wrong, Problem(err))
@@ -212,6 +282,9 @@ func memberOf(of any, token string) any {
 func Problem(err error) fault.Detail {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		path := dotted(e.JSONPointer)
+		if n, ok := errors.AsType[errTooMany](err); ok {
+			return fault.Detail{Path: path, Message: n.Error()}
+		}
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
 			return fault.Detail{Path: path, Message: "is not a field of this request"}
@@ -268,10 +341,16 @@ func given(k jsontext.Kind) string {
 
 var isIndex = regexp.MustCompile(`^[0-9]+$`)
 
+// longName is the most bytes that a failure repeats of a name.
+const longName = 200
+
 // dotted turns a JSON pointer into the paths of our failures: nodes[2].name.
 func dotted(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
+		if len(token) > longName {
+			token = strings.ToValidUTF8(token[:longName], "") + "…"
+		}
 		switch {
 		case isIndex.MatchString(token):
 			b.WriteString("[" + token + "]")

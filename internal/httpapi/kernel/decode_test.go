@@ -52,9 +52,10 @@ func TestARefusedBodySaysAllThatIsWrongWithIt(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"compute":{"vcpu":"x","ramGb":1.5,"gpu":1},"zz":1,"resourceProfile":4}`: "compute.gpu compute.ramGb compute.vcpu resourceProfile zz",
-		`{"compute":{"vcpu":"` + strings.Repeat("x", 70_000) + `","gpu":1}}`:      "compute.gpu", // one is enough of so long a field
+		`{"compute":{"vcpu":"` + strings.Repeat("x", 70_000) + `","gpu":1}}`:      "compute.vcpu", // one is enough of so long a field
 		`{"compute":[1]}`: "compute",
-		`[]`:              "",
+		`{"` + strings.Repeat("ä", 70_000) + `":1}`: strings.Repeat("ä", 100) + "…",
+		`[]`: "",
 	} {
 		_, err := Decode[api.EstimateRequest](&Exchange{Body: []byte(body)})
 		e, ok := errors.AsType[*fault.Error](err)
@@ -70,7 +71,11 @@ func TestARefusedBodySaysAllThatIsWrongWithIt(t *testing.T) {
 			t.Errorf("%s: problems of %q, want %q", body, got, want)
 		}
 	}
-	_, err := Decode[api.SetBudgets](&Exchange{Body: []byte(`{"budgets":[{"limit":"a","zz":1},{"hard":1},{"alertAt":[1,"b","c"]}]}`)})
+	_, err := Decode[api.NewUpload](&Exchange{Body: []byte(`{"size":1,"entries":[{},{},{}]}`)}, AtMost[api.FolderEntry](2))
+	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Message != "entries has more than 2 items" {
+		t.Errorf("%+v", err)
+	}
+	_, err = Decode[api.SetBudgets](&Exchange{Body: []byte(`{"budgets":[{"limit":"a","zz":1},{"hard":1},{"alertAt":[1,"b","c"]}]}`)})
 	if e, ok := errors.AsType[*fault.Error](err); !ok || len(e.Details) != 5 {
 		t.Errorf("%+v", err)
 	}
