@@ -139,7 +139,8 @@ func (m Manifest) Check() error {
 	if len(m.Entries) > MaxEntries {
 		return fmt.Errorf("it has more than %d files: put them into one, such as an archive", MaxEntries)
 	}
-	kinds, left := make(map[string]Entry, len(m.Entries)), int64(math.MaxInt64)
+	left, links := int64(math.MaxInt64), map[string]string{}
+	var above []string // the paths before this one with which it begins, the shortest first
 	for i, e := range m.Entries {
 		if err := e.check(); err != nil {
 			return fmt.Errorf("%q: %w", e.Path[:min(len(e.Path), MaxPath)], err)
@@ -150,16 +151,21 @@ func (m Manifest) Check() error {
 		if i > 0 && m.Entries[i-1].Path >= e.Path {
 			return fmt.Errorf("%q: it is there twice, or not in order", e.Path)
 		}
-		kinds[e.Path] = e
+		for len(above) > 0 && !strings.HasPrefix(e.Path, above[len(above)-1]) {
+			above = above[:len(above)-1]
+		}
+		for _, start := range above {
+			if e.Path[len(start)] == '/' {
+				return fmt.Errorf("%q: it is both a folder with something in it and not", start)
+			}
+		}
+		if above = append(above, e.Path); e.Link != "" {
+			links[e.Path] = e.Link
+		}
 	}
 	steps := 0
 	for _, e := range m.Entries {
-		for above := path.Dir(e.Path); above != "."; above = path.Dir(above) {
-			if _, both := kinds[above]; both {
-				return fmt.Errorf("%q: it is both a folder with something in it and not", above)
-			}
-		}
-		if e.Link != "" && leaves(e, kinds, &steps) {
+		if e.Link != "" && leaves(e, links, &steps) {
 			return fmt.Errorf("%q: a link that leads out of the folder cannot be kept", e.Path)
 		}
 		if steps > maxSteps {
@@ -175,7 +181,7 @@ func (e Entry) check() error {
 		return ErrLongPath
 	case e.Path == "" || path.Clean(e.Path) != e.Path || strings.HasPrefix(e.Path, "/") || e.Path == "." || strings.HasPrefix(e.Path, "../") || e.Path == "..":
 		return errors.New("it is no path below the folder")
-	case slices.ContainsFunc(strings.Split(e.Path, "/"), func(name string) bool { return len(name) > maxName }):
+	case longNamed(e.Path):
 		return fmt.Errorf("a name in its path is longer than %d bytes", maxName)
 	case Unnameable(e.Path) || Unnameable(e.Link):
 		return errors.New("its name has a backslash, a control character or broken text in it")
@@ -183,6 +189,18 @@ func (e Entry) check() error {
 		return errors.New("it is not one thing")
 	}
 	return nil
+}
+
+func longNamed(path string) bool {
+	length := 0
+	for i := range len(path) {
+		if length++; path[i] == '/' {
+			length = 0
+		} else if length > maxName {
+			return true
+		}
+	}
+	return false
 }
 
 func isHash(text string) bool {
@@ -204,40 +222,45 @@ const (
 
 // leaves reports whether following a link ever goes above the folder, by way of other
 // links, too. Where it leads need not be there. The steps that it takes are counted.
-func leaves(link Entry, all map[string]Entry, steps *int) bool {
+func leaves(link Entry, links map[string]string, steps *int) bool {
 	if path.IsAbs(link.Link) {
 		return true
 	}
-	var at []string // where we are
-	if dir := path.Dir(link.Path); dir != "." {
-		at = strings.Split(dir, "/")
-	}
-	todo := strings.Split(link.Link, "/")
+	at := []byte(link.Path[:max(0, strings.LastIndexByte(link.Path, '/'))]) // where we are
+	todo := []string{link.Link}                                             // what is left of each link, the last one first
 	for hops := 0; len(todo) > 0 && *steps <= maxSteps; *steps++ {
-		next := todo[0]
-		todo = todo[1:]
+		next, rest, more := strings.Cut(todo[len(todo)-1], "/")
+		if todo = todo[:len(todo)-1]; more {
+			todo = append(todo, rest)
+		}
+		here := len(at)
 		switch next {
 		case "", ".":
 			continue
 		case "..":
-			if len(at) == 0 {
+			if here == 0 {
 				return true
 			}
-			at = at[:len(at)-1]
+			at = at[:max(0, bytes.LastIndexByte(at, '/'))]
 			continue
 		}
-		over, isLink := all[strings.Join(append(at, next), "/")]
-		if !isLink || over.Link == "" {
-			at = append(at, next)
+		if here > 0 {
+			at = append(at, '/')
+		}
+		if at = append(at, next...); len(at) > MaxPath {
+			continue // longer than any link's own path
+		}
+		over, isLink := links[string(at)]
+		if !isLink {
 			continue
 		}
 		if hops++; hops > maxHops {
 			return false
 		}
-		if path.IsAbs(over.Link) {
+		if path.IsAbs(over) {
 			return true
 		}
-		todo = append(strings.Split(over.Link, "/"), todo...)
+		at, todo = at[:here], append(todo, over)
 	}
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 var sum = strings.Repeat("ab", 32)
@@ -54,6 +55,7 @@ func TestWhatIsInAFolderStaysInIt(t *testing.T) {
 		"a link over a link":          {[]Entry{link("d", "."), link("a/b/l", "../../d/..")}, "leads out"},
 		"a link over a link, inside":  {[]Entry{link("d", "x/y"), link("l", "d/../z")}, ""},
 		"a link over links":           {[]Entry{link("d", "x/y"), link("l", "d/../../.."), file("x/y/z")}, "leads out"},
+		"links in a hidden folder":    {[]Entry{link(".d/e", ".."), link(".d/l", "e/../x")}, "leads out"},
 		"a path above":                {[]Entry{file("../a")}, "no path below"},
 		"an absolute path":            {[]Entry{file("/a")}, "no path below"},
 		"no path":                     {[]Entry{file("")}, "no path below"},
@@ -103,4 +105,48 @@ func TestAFolderIsBounded(t *testing.T) {
 			t.Errorf("%s was read", text)
 		}
 	}
+}
+
+// A folder whose paths are deep, or whose links lead far along other links, takes about as
+// long to check as another one with as much text.
+func TestDeepPathsAndLongLinksAreCheckedInLinearTime(t *testing.T) {
+	t.Parallel()
+	files := func(below string) (entries []Entry) {
+		for i := range 1_000 {
+			entries = append(entries, file(fmt.Sprintf("%06d/", i)+below+"f"))
+		}
+		return entries
+	}
+	links := func(steps string) (entries []Entry) {
+		for i := range maxHops {
+			entries = append(entries, link(fmt.Sprintf("d%02d", i), fmt.Sprintf("d%02d/", i+1)+steps))
+		}
+		for i := range 10 {
+			entries = append(entries, link(fmt.Sprintf("l%02d", i), "d01"))
+		}
+		return entries
+	}
+	for name, tt := range map[string]struct{ hard, easy []Entry }{
+		"deep paths": {files(strings.Repeat("b/", 495)), files(strings.Repeat(strings.Repeat("b", 197)+"/", 5))},
+		"long links": {links(strings.Repeat("x/", 400)), links(strings.Repeat("x/../", 200)[:990])},
+	} {
+		hard, easy := shortest(t, tt.hard), shortest(t, tt.easy)
+		if hard > 10*easy {
+			t.Errorf("%s: %v, and %v for the other folder", name, hard, easy)
+		}
+	}
+}
+
+// shortest is the least of several times that a folder takes to check.
+func shortest(t *testing.T, entries []Entry) time.Duration {
+	t.Helper()
+	least := time.Hour
+	for range 5 {
+		began := time.Now()
+		if err := (Manifest{entries}).Check(); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, time.Since(began))
+	}
+	return least
 }
