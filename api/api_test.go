@@ -47,7 +47,7 @@ GET /api/audit
 GET /api/audit/export
 GET /api/secrets
 PUT DELETE /api/secrets/{name}
-POST /api/files/uploads
+GET POST /api/files/uploads
 GET DELETE /api/files/uploads/{id}
 POST /api/files/uploads/{id}/parts
 POST /api/files/uploads/{id}/complete

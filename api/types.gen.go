@@ -2742,6 +2742,20 @@ type OpenAccess struct {
 	Status  *string `json:"status"`
 }
 
+// OpenUpload defines model for OpenUpload.
+type OpenUpload struct {
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy Person `json:"createdBy"`
+
+	// ExpiresAt When it goes, unless something is done with it before.
+	ExpiresAt Time   `json:"expiresAt"`
+	Filename  string `json:"filename"`
+	Size      int64  `json:"size"`
+	UploadID  string `json:"uploadId"`
+}
+
 // OperatorChore defines model for OperatorChore.
 type OperatorChore struct {
 	Done int `json:"done"`
@@ -5337,6 +5351,12 @@ type DeleteRunFilesParams struct {
 
 // PresignUploadParams defines parameters for PresignUpload.
 type PresignUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListUploadsParams defines parameters for ListUploads.
+type ListUploadsParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

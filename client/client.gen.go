@@ -338,6 +338,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/files/presign (the `PresignUpload` operationId).
 	PresignUpload(ctx context.Context, params *PresignUploadParams, body PresignUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListUploads List the large uploads that are not complete
+	//
+	// Gives those of the whole team, at most 20, the oldest first. Their sizes count as storage until they are complete, or called off.
+	//
+	// Corresponds with GET /api/files/uploads (the `ListUploads` operationId).
+	ListUploads(ctx context.Context, params *ListUploadsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// BeginUploadWithBody Begin a large upload
 	//
 	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
@@ -355,6 +362,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
 	BeginUpload(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AbortUpload Call a large upload off
+	//
+	// Forgets what has arrived and gives its room back. Members may do that for their own.
+	//
+	// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+	AbortUpload(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUpload What of a large upload has arrived
 	//
@@ -1747,6 +1761,23 @@ func (c *Client) PresignUpload(ctx context.Context, params *PresignUploadParams,
 	return c.Client.Do(req)
 }
 
+// ListUploads List the large uploads that are not complete
+//
+// Gives those of the whole team, at most 20, the oldest first. Their sizes count as storage until they are complete, or called off.
+//
+// Corresponds with GET /api/files/uploads (the `ListUploads` operationId).
+func (c *Client) ListUploads(ctx context.Context, params *ListUploadsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListUploadsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // BeginUploadWithBody Begin a large upload
 //
 // For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
@@ -1775,6 +1806,23 @@ func (c *Client) BeginUploadWithBody(ctx context.Context, params *BeginUploadPar
 // Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
 func (c *Client) BeginUpload(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewBeginUploadRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AbortUpload Call a large upload off
+//
+// Forgets what has arrived and gives its room back. Members may do that for their own.
+//
+// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+func (c *Client) AbortUpload(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAbortUploadRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5030,6 +5078,48 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 	return req, nil
 }
 
+// NewListUploadsRequest constructs an http.Request for the ListUploads method
+func NewListUploadsRequest(server string, params *ListUploadsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewBeginUploadRequest calls the generic BeginUpload builder with application/json body
 func NewBeginUploadRequest(server string, params *BeginUploadParams, body BeginUploadJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -5066,6 +5156,55 @@ func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, con
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAbortUploadRequest constructs an http.Request for the AbortUpload method
+func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	if params != nil {
 
@@ -9976,6 +10115,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/files/presign (the `PresignUpload` operationId).
 	PresignUploadWithResponse(ctx context.Context, params *PresignUploadParams, body PresignUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*PresignUploadResponse, error)
 
+	// ListUploadsWithResponse List the large uploads that are not complete
+	//
+	// Gives those of the whole team, at most 20, the oldest first. Their sizes count as storage until they are complete, or called off.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/files/uploads (the `ListUploads` operationId).
+	ListUploadsWithResponse(ctx context.Context, params *ListUploadsParams, reqEditors ...RequestEditorFn) (*ListUploadsResponse, error)
+
 	// BeginUploadWithBodyWithResponse Begin a large upload
 	//
 	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
@@ -9993,6 +10141,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
 	BeginUploadWithResponse(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*BeginUploadResponse, error)
+
+	// AbortUploadWithResponse Call a large upload off
+	//
+	// Forgets what has arrived and gives its room back. Members may do that for their own.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+	AbortUploadWithResponse(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*AbortUploadResponse, error)
 
 	// GetUploadWithResponse What of a large upload has arrived
 	//
@@ -11599,6 +11756,34 @@ func (r PresignUploadResponse) StatusCode() int {
 	return 0
 }
 
+type ListUploadsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []OpenUpload `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListUploadsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListUploadsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type BeginUploadResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11621,6 +11806,34 @@ func (r BeginUploadResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r BeginUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AbortUploadResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data UploadAborted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AbortUploadResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AbortUploadResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14164,6 +14377,21 @@ func (c *ClientWithResponses) PresignUploadWithResponse(ctx context.Context, par
 	return ParsePresignUploadResponse(rsp)
 }
 
+// ListUploadsWithResponse List the large uploads that are not complete
+//
+// Gives those of the whole team, at most 20, the oldest first. Their sizes count as storage until they are complete, or called off.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/files/uploads (the `ListUploads` operationId).
+func (c *ClientWithResponses) ListUploadsWithResponse(ctx context.Context, params *ListUploadsParams, reqEditors ...RequestEditorFn) (*ListUploadsResponse, error) {
+	rsp, err := c.ListUploads(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListUploadsResponse(rsp)
+}
+
 // BeginUploadWithBodyWithResponse Begin a large upload
 //
 // For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself. A folder is one upload, too: its `contentType` is `inode/directory`, `entries` says what is in it, and its bytes are those of all its files, one after the other in the order of `entries`.
@@ -14192,6 +14420,21 @@ func (c *ClientWithResponses) BeginUploadWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseBeginUploadResponse(rsp)
+}
+
+// AbortUploadWithResponse Call a large upload off
+//
+// Forgets what has arrived and gives its room back. Members may do that for their own.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+func (c *ClientWithResponses) AbortUploadWithResponse(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*AbortUploadResponse, error) {
+	rsp, err := c.AbortUpload(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAbortUploadResponse(rsp)
 }
 
 // GetUploadWithResponse What of a large upload has arrived
@@ -16504,6 +16747,37 @@ func ParsePresignUploadResponse(rsp *http.Response) (*PresignUploadResponse, err
 	return response, nil
 }
 
+// ParseListUploadsResponse parses an HTTP response from a ListUploadsWithResponse call
+func ParseListUploadsResponse(rsp *http.Response) (*ListUploadsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListUploadsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []OpenUpload `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseBeginUploadResponse parses an HTTP response from a BeginUploadWithResponse call
 func ParseBeginUploadResponse(rsp *http.Response) (*BeginUploadResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -16529,6 +16803,37 @@ func ParseBeginUploadResponse(rsp *http.Response) (*BeginUploadResponse, error) 
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAbortUploadResponse parses an HTTP response from a AbortUploadWithResponse call
+func ParseAbortUploadResponse(rsp *http.Response) (*AbortUploadResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AbortUploadResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data UploadAborted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

@@ -43,6 +43,11 @@ func fileCommands(t *testing.T, s *server) {
 		typed{command: "files rm a.csv gone.csv b.csv", status: 1, prints: `\Adeleted teams/\S+/a.csv\n\z`, tells: `no file "gone.csv"`},
 		typed{command: "files rm b.csv b.csv --json", status: 1, prints: `"key": "teams/\S+/b.csv"`, tells: `no file "b.csv"`},
 		typed{command: "files", prints: `(?s)\ANAME[^\n]*\n[^\n]*\n[^\n]*\n\z`},
+
+		typed{command: "files uploads"},
+		typed{command: "api POST files/uploads -t filename=open.csv -t contentType=text/csv -f size=4", prints: `"uploadId":"up_`},
+		typed{command: "files uploads", prints: `^up_\S+ +open.csv +4 B +fenja +just now +in `},
+		typed{command: "files uploads rm up_nothing", status: 1, tells: `up_nothing: `},
 	)
 	for name, want := range map[string]string{"a.csv": "a\n", "empty.csv": ""} {
 		if got, err := os.ReadFile(filepath.Join(dir, "back", name)); err != nil || string(got) != want {

@@ -83,6 +83,21 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 	}
 }
 
+func TestOpenUploadsAreListedAndCancelled(t *testing.T) {
+	t.Parallel()
+	server := clitest.ServeAPI(t, map[string]string{
+		"GET /api/files/uploads":         clitest.Data(`[{"uploadId":"up_1","filename":"reads","size":2048,"createdAt":"2020-03-02T12:00:00.000Z","expiresAt":"2020-03-09T12:00:00.000Z","createdBy":{"id":"user_1","name":"Ada"}}]`),
+		"DELETE /api/files/uploads/up_1": clitest.Data(`{"aborted":true,"uploadId":"up_1"}`),
+	})
+	const list = "UPLOAD  NAME   SIZE    BY   BEGAN       EXPIRES\nup_1    reads  2.0 KB  Ada  2020-03-02  2020-03-09\n"
+	check(t, server, map[string]typed{
+		"listed":           {"files uploads", "", list, "", "GET /api/files/uploads"},
+		"cancelled":        {"files uploads rm up_1", "", "cancelled up_1\n", "", "DELETE /api/files/uploads/up_1"},
+		"one that is gone": {"files uploads rm up_1 up_2", "", "cancelled up_1\n", "up_2: ", ""},
+	})
+	check(t, clitest.ServeAPI(t, map[string]string{"GET /api/files/uploads": clitest.Data("[]")}), map[string]typed{"none": {"files uploads", "", "", "", ""}})
+}
+
 // listing is a team with a file of each kind, on two pages.
 func listing(t *testing.T) *clitest.API {
 	t.Helper()

@@ -17,6 +17,7 @@ type filesCommand struct {
 	Upload   filesUpload   `cmd:"" help:"Upload files and folders."`
 	Download filesDownload `cmd:"" help:"Download one file or folder."`
 	Remove   filesRemove   `cmd:"" name:"rm" aliases:"delete" help:"Delete files."`
+	Uploads  filesUploads  `cmd:"" help:"List and cancel uploads of large files and folders that are not complete."`
 }
 
 type filesList struct {

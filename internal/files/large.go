@@ -43,6 +43,8 @@ type LargeUpload struct {
 	CreatedBy   ids.User
 	CreatedAt   time.Time
 	TouchedAt   time.Time
+
+	CreatorName string // in lists alone
 }
 
 // PartCount is how many parts the file has.
@@ -98,6 +100,8 @@ type LargeStore interface {
 	OpenUpload(ctx context.Context, u LargeUpload, limit int64, most int) error
 	SetStorageID(ctx context.Context, id, storageID string) error
 	LargeUpload(ctx context.Context, team ids.Team, id string) (LargeUpload, error)
+	// OpenUploads are those of a team that are not complete, the oldest first.
+	OpenUploads(ctx context.Context, team ids.Team) ([]LargeUpload, error)
 	// TouchUpload notes that something happens to it. One that is gone is
 	// fault.KindNotFound.
 	TouchUpload(ctx context.Context, key string, now time.Time) (LargeUpload, error)
@@ -204,6 +208,14 @@ func (s *Uploads) known(ctx context.Context, caller access.Caller, id string) (L
 		return LargeUpload{}, err
 	}
 	return s.store.LargeUpload(ctx, caller.Team, id)
+}
+
+// List is what a team has begun and not completed, the oldest first.
+func (s *Uploads) List(ctx context.Context, caller access.Caller) ([]LargeUpload, error) {
+	if err := caller.Must(access.UploadFiles); err != nil {
+		return nil, err
+	}
+	return s.store.OpenUploads(ctx, caller.Team)
 }
 
 // opened is an upload that is not complete, which the object store knows of.

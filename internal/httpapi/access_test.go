@@ -148,6 +148,7 @@ var routeRows = map[string]rights{
 	"GET /api/files":                                   everybody(200),
 	"POST /api/files/presign":                          writers(200).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),
 	"POST /api/files/uploads":                          writers(201).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),
+	"GET /api/files/uploads":                           writers(200),
 	"GET /api/files/uploads/{id}":                      writers(200).elsewhere(404),
 	"DELETE /api/files/uploads/{id}":                   admins(200).elsewhere(404), // a member's own: TestALargeFileArrivesInParts
 	"POST /api/files/uploads/{id}/parts":               writers(200).with(`{"numbers":[1]}`).elsewhere(404),

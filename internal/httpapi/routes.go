@@ -125,6 +125,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /api/files/delete", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.files.DeleteFile},
 		{Pattern: "POST /api/files/delete-run", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.files.DeleteRunFiles},
 		{Pattern: "POST /api/files/uploads", Who: kernel.Member, May: access.UploadFiles, Body: kernel.FolderBody, Handle: a.files.BeginUpload},
+		{Pattern: "GET /api/files/uploads", Who: kernel.Member, May: access.UploadFiles, Handle: a.files.ListUploads},
 		{Pattern: "GET /api/files/uploads/{id}", Who: kernel.Member, May: access.UploadFiles, Slow: true, Handle: a.files.GetUpload},
 		{Pattern: "DELETE /api/files/uploads/{id}", Who: kernel.Member, May: access.UploadFiles, Slow: true, Handle: a.files.AbortUpload},
 		{Pattern: "POST /api/files/uploads/{id}/parts", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.files.SignParts},

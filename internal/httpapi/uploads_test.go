@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/objects"
 )
 
@@ -105,7 +106,9 @@ func TestLargeUploadsAreHeldToTheirRules(t *testing.T) {
 	for range 20 {
 		last = begin("a.csv", "text/csv", 4).want(201).text("data", "uploadId")
 	}
-	begin("a.csv", "text/csv", 4).wantCode(409, "too_many_uploads")
+	if r := begin("a.csv", "text/csv", 4).wantCode(409, "too_many_uploads"); !strings.Contains(r.text("error"), "millrace files uploads") {
+		t.Error(r.body)
+	}
 	h.call("DELETE", "/api/files/uploads/"+last, "", as).want(200)
 	h.call("GET", "/api/files/uploads/"+last, "", as).want(404)
 	if h.usedBytes(ada.token) != 19*4 {
@@ -150,6 +153,45 @@ func TestAnUploadThatNobodyTouchesGoesAfterAWeek(t *testing.T) {
 		}
 		if list, err := (objects.Kept{Store: h.keeper}).List(t.Context(), "", "", 10); err != nil || len(list) != 0 {
 			t.Errorf("%v, %v", list, err)
+		}
+	})
+}
+
+func TestOpenUploadsAreListed(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		w := &fixtures{harness: h}
+		host, member := w.team(access.Member)
+		in := header("X-Team-Id", string(host.team))
+		begin := func(name string, as ...change) string {
+			h.pass(time.Minute)
+			return h.call("POST", "/api/files/uploads", `{"filename":"`+name+`","contentType":"text/csv","size":4}`, as...).want(201).text("data", "uploadId")
+		}
+		first := begin("first.csv", bearer(host.token))
+		complete, aborted := begin("complete.csv", bearer(host.token)), begin("aborted.csv", bearer(host.token))
+		last := begin("last.csv", bearer(member.token), in)
+		if sent := h.sendPart(host.token, complete, 1, "data"); sent.Code != 200 {
+			t.Fatal(sent.Body)
+		}
+		h.call("POST", "/api/files/uploads/"+complete+"/complete", `{}`, bearer(host.token)).want(200)
+		h.call("DELETE", "/api/files/uploads/"+aborted, "", bearer(host.token)).want(200)
+		r := h.call("GET", "/api/files/uploads", "", bearer(host.token)).want(200)
+		list := r.at("data").([]any)
+		if len(list) != 2 {
+			t.Fatal(r.body)
+		}
+		for i, want := range []struct {
+			id, name string
+			by       ids.User
+		}{{first, "first.csv", host.id}, {last, "last.csv", member.id}} {
+			u := list[i].(map[string]any)
+			if by := u["createdBy"].(map[string]any); u["uploadId"] != want.id || u["filename"] != want.name || u["size"] != 4.0 || by["id"] != string(want.by) || by["name"] == "" || u["createdAt"] == "" || u["expiresAt"] == "" {
+				t.Errorf("%v", u)
+			}
+		}
+		others := h.signUp("eve")
+		if r := h.call("GET", "/api/files/uploads", "", bearer(others.token)).want(200); len(r.at("data").([]any)) != 0 {
+			t.Error(r.body)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, 
 			return err
 		}
 		if n >= most {
-			return fault.Conflict("the team has %d uploads that are not complete: finish or call off one of them first", n).WithCode("too_many_uploads")
+			return fault.Conflict("the team has %d uploads that are not complete: finish one, or list them with `millrace files uploads` and cancel one", n).WithCode("too_many_uploads")
 		}
 		fits, err := tx.addStorage(ctx, u.Team, u.Size, limit)
 		if err != nil {
@@ -69,6 +69,19 @@ func (db *DB) SetStorageID(ctx context.Context, id, storageID string) error {
 func (db *DB) LargeUpload(ctx context.Context, team ids.Team, id string) (u files.LargeUpload, err error) {
 	err = scanLargeUpload(db.q.QueryRowContext(ctx, largeUpload+`team_id = $1 AND id = $2`, team, id), &u)
 	return u, db.asFault(err, "upload")
+}
+
+// OpenUploads are a team's uploads in parts that are not complete, the oldest first.
+func (db *DB) OpenUploads(ctx context.Context, team ids.Team) ([]files.LargeUpload, error) {
+	return all(ctx, db, func(r *sql.Rows, u *files.LargeUpload) error {
+		var created, touched int64
+		err := r.Scan(&u.ID, &u.Name, &u.Size, &created, &touched, (*string)(&u.CreatedBy), &u.CreatorName)
+		u.CreatedAt, u.TouchedAt = fromMicros(created), fromMicros(touched)
+		return err
+	}, `
+		SELECT l.id, l.name, l.size, l.created_at, l.touched_at, l.created_by, COALESCE(u.name, '')
+		FROM large_uploads l LEFT JOIN users u ON u.id = l.created_by
+		WHERE l.team_id = $1 AND NOT l.done ORDER BY l.created_at, l.id`, team)
 }
 
 // touchedAgain is how long an upload that was touched need not be: it goes after

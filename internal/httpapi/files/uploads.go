@@ -57,6 +57,22 @@ func (a *API) knownUpload(x *kernel.Exchange) (string, error) {
 	return id, a.Uploads.Known(x.Context(), x.Caller, id)
 }
 
+// ListUploads gives those that are not complete.
+func (a *API) ListUploads(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.Uploads.List(x.Context(), x.Caller)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	out := make([]api.OpenUpload, len(list))
+	for i, u := range list {
+		out[i] = api.OpenUpload{
+			UploadID: u.ID, Filename: u.Name, Size: u.Size, CreatedAt: api.At(u.CreatedAt), ExpiresAt: api.At(u.ExpiresAt()),
+			CreatedBy: api.Person{ID: string(u.CreatedBy), Name: u.CreatorName},
+		}
+	}
+	return kernel.OK(out)
+}
+
 // GetUpload says what of it has arrived.
 func (a *API) GetUpload(x *kernel.Exchange) (kernel.Answer, error) {
 	id, err := uploadIDOf(x)

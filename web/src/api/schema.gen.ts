@@ -1007,7 +1007,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List the large uploads that are not complete
+         * @description Gives those of the whole team, at most 20, the oldest first. Their sizes count as storage until they are complete, or called off.
+         */
+        get: operations["listUploads"];
         put?: never;
         /**
          * Begin a large upload
@@ -6660,6 +6664,20 @@ export interface components {
              */
             expiresAt: string;
         };
+        OpenUpload: {
+            uploadId: string;
+            filename: string;
+            /** Format: int64 */
+            size: number;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When it goes, unless something is done with it before.
+             */
+            expiresAt: string;
+            createdBy: components["schemas"]["Person"];
+        };
         LargeUploadState: components["schemas"]["LargeUpload"] & {
             filename: string;
             contentType: string;
@@ -9924,6 +9942,37 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listUploads: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OpenUpload"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

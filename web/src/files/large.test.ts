@@ -8,6 +8,7 @@ class Server implements LargeTransport {
   begun = 0;
   puts: number[] = [];
   completed = false;
+  aborted: string[] = [];
   sum = "sum of 0123456789";
   breaks = 0;
   final = false; // whether what breaks stays broken
@@ -35,6 +36,10 @@ class Server implements LargeTransport {
   complete = async (_id: string, sum: string) => {
     if (sum !== this.sum) throw new Error("arrived damaged");
     this.completed = true;
+  };
+  abort = async (id: string) => {
+    this.aborted.push(id);
+    this.parts.clear();
   };
   retryable = () => !this.final;
   wait = async () => {};
@@ -110,11 +115,27 @@ test("what arrived as something else is no file", async () => {
   expect(server.completed).toBe(false);
 });
 
-test("who cancels gets no file, and may go on later", async () => {
+test.each([true, false])("who cancels gets no file, and leaves no upload (before it begins: %s)", async (before) => {
+  const server = new Server();
+  const stop = new AbortController();
+  if (before) stop.abort();
+  const sending = sendLarge(file, server, () => stop.abort(), stop.signal);
+  await expect(sending).rejects.toThrow("cancelled");
+  expect([server.completed, server.aborted, server.kept.size]).toEqual([false, ["up_1"], 0]);
+});
+
+test("who loses the connection keeps what has arrived", async () => {
+  const server = new Server();
+  server.breaks = 3;
+  server.final = true;
+  await expect(sendLarge(file, server, () => {}, going())).rejects.toThrow("the line broke");
+  expect([server.aborted, server.kept.size]).toEqual([[], 1]);
+});
+
+test("a server that cannot be reached does not keep anybody from cancelling", async () => {
   const server = new Server();
   const stop = new AbortController();
   stop.abort();
-  await expect(sendLarge(file, server, () => {}, stop.signal)).rejects.toThrow("cancelled");
-  expect(server.completed).toBe(false);
-  expect(server.kept.size).toBe(1);
+  const abort = () => Promise.reject(new Error("unreachable"));
+  await expect(sendLarge(file, { ...server, abort }, () => {}, stop.signal)).rejects.toThrow("cancelled");
 });

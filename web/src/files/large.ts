@@ -1,5 +1,5 @@
 // Large files go in parts. What has arrived stays, and the next try goes on from
-// there, also after the page was closed. It knows nothing of React or the network.
+// there, also after the page was closed, unless somebody cancels. It knows nothing of React or the network.
 
 /** From this size on a file is sent in parts. */
 export const largeFrom = 64 * 1024 * 1024;
@@ -21,6 +21,8 @@ export interface LargeTransport {
   hash: (file: File, signal: AbortSignal) => Promise<string>;
   /** Makes the parts a file, if its hash is this one. */
   complete: (id: string, sha256: string, file: File) => Promise<void>;
+  /** Deletes an upload with what has arrived of it. */
+  abort: (id: string) => Promise<void>;
   /** Whether another try may help after this failure. */
   retryable: (error: unknown) => boolean;
   wait: (ms: number) => Promise<void>;
@@ -33,7 +35,7 @@ export interface LargeTransport {
 const parallel = 3;
 const tries = 5;
 
-/** sendLarge sends what is missing of a file and gives the key that it is kept under. */
+/** sendLarge sends what is missing of a file and gives the key that it is kept under. Once it is cancelled, nothing of it is left. */
 export async function sendLarge(
   file: File,
   transport: LargeTransport,
@@ -41,7 +43,27 @@ export async function sendLarge(
   signal: AbortSignal,
 ): Promise<string> {
   const note = `upload:${transport.team}:${file.name}:${file.size}:${file.lastModified}`;
-  const { upload, arrived } = await resume(file, note, transport);
+  const found = await resume(file, note, transport);
+  try {
+    await send(file, found, transport, onSent, signal);
+  } catch (error) {
+    if (signal.aborted) {
+      transport.notes.removeItem(note);
+      await transport.abort(found.upload.uploadId).catch(() => {}); // then it goes by itself, after a week
+    }
+    throw error;
+  }
+  transport.notes.removeItem(note);
+  return found.upload.key;
+}
+
+async function send(
+  file: File,
+  { upload, arrived }: Awaited<ReturnType<typeof resume>>,
+  transport: LargeTransport,
+  onSent: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const sent = new Map(arrived.map((part) => [part.number, part.size]));
   const tell = () => onSent([...sent.values()].reduce((sum, each) => sum + each, 0));
   tell();
@@ -72,8 +94,6 @@ export async function sendLarge(
   const [sum] = await Promise.all([hashed, ...Array.from({ length: parallel }, work)]).finally(() => ended.abort());
   if (signal.aborted) throw new DOMException("cancelled", "AbortError");
   await persist(transport, signal, () => transport.complete(upload.uploadId, sum, file));
-  transport.notes.removeItem(note);
-  return upload.key;
 }
 
 /** resume finds what an earlier try has begun, or begins anew. */

@@ -74,6 +74,22 @@ test("what is cancelled stops, frees its place, and can be tried again", async (
   await expect.poll(() => queue.now().uploads.map((each) => each.state)).toEqual(["done", "done"]);
 });
 
+test("what is tried again while it is being cancelled can be cancelled again", async () => {
+  const wire = new Wire();
+  const queue = new UploadQueue(wire);
+  queue.add("team_1", [file("a")]);
+  const { id } = queue.now().uploads[0] ?? { id: 0 };
+  const first = await wire.at("a");
+  queue.cancel(id);
+  wire.open.delete("a");
+  queue.retry(id);
+  const second = await wire.at("a");
+  first.fail(new Error("aborted"));
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve(); // the first one ends
+  queue.cancel(id);
+  expect(second.signal.aborted).toBe(true);
+});
+
 test("a failure keeps its words, and the rest goes on", async () => {
   const wire = new Wire();
   const queue = new UploadQueue(wire, 1);

@@ -148,7 +148,7 @@ export class UploadQueue<Team> {
       const { message, retryable } = this.transport.explain(error);
       this.end(id, { state: "failed", error: message, retryable });
     } finally {
-      this.stops.delete(id);
+      if (this.stops.get(id) === stop) this.stops.delete(id); // not that of another try
       this.work();
     }
   }

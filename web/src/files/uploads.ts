@@ -70,6 +70,9 @@ const inParts = ({ api, team }: TeamClient): LargeTransport => ({
     const body = { sha256, ...entriesOf(file) };
     await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body }));
   },
+  abort: async (id) => {
+    await ask(api.DELETE("/api/files/uploads/{id}", uploadPath(id)));
+  },
   // A part that an earlier try still holds is let go of soon.
   retryable: (error) => retryable(error) || (error instanceof ApiFailure && error.status === 409),
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

@@ -3340,6 +3340,21 @@ class LargeUpload(Model):
     """
 
 
+class OpenUpload(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    upload_id: Annotated[str, Field(alias='uploadId')]
+    filename: str
+    size: int
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
+    """
+    When it goes, unless something is done with it before.
+    """
+    created_by: Annotated[Person, Field(alias='createdBy')]
+
+
 class ArrivedPart(Model):
     model_config = ConfigDict(
         extra='allow',
