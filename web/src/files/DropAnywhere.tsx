@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { sentence } from "../api/failure.ts";
 import { type TeamClient, useTeam } from "../api/team.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { toast } from "../ui/toast.ts";
@@ -38,7 +39,8 @@ function useDropAnywhere(): boolean {
           if (!files(event) || event.defaultPrevented) return;
           event.preventDefault();
           if (refused) toast.error(refused);
-          else if (event.dataTransfer) void upload(team, taken(event.dataTransfer));
+          else if (event.dataTransfer)
+            upload(team, taken(event.dataTransfer)).catch((error) => toast.error(sentence(error)));
         },
       ],
     ];
@@ -51,10 +53,9 @@ function useDropAnywhere(): boolean {
 }
 
 async function upload(team: TeamClient, dropped: Taken[]): Promise<void> {
-  try {
-    const [{ uploads }, { readAll }] = await Promise.all([import("./uploads.ts"), import("./dropped.ts")]);
-    uploads.add(team, await readAll(dropped));
-  } catch {
-    toast.error("Couldn't start the upload. Reload the page and try again.");
-  }
+  const load = Promise.all([import("./uploads.ts"), import("./dropped.ts")]);
+  const [{ uploads }, { readAll }] = await load.catch(() => {
+    throw new Error("Couldn't start the upload. Reload the page and try again.");
+  });
+  uploads.add(team, await readAll(dropped));
 }

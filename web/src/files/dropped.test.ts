@@ -62,3 +62,33 @@ test("a folder that is chosen is the same", async () => {
   expect([folder?.name, await folder?.text()]).toEqual(["reads", "first last"]);
   expect(chosenFolder([])).toBeNull();
 });
+
+test("a folder with very many files in a folder is read", async () => {
+  const names = Array.from({ length: 130_000 }, (_, i) => String(i).padStart(6, "0"));
+  const one = new File([], "one");
+  const files = names.map((name) => ({
+    name,
+    isFile: true,
+    isDirectory: false,
+    file: (take: (f: File) => void) => take(one),
+  }));
+  const folderOf = (name: string, inside: unknown[]) => {
+    const pieces = [inside];
+    const readEntries = (take: (some: unknown[]) => void) => take(pieces.shift() ?? []);
+    return { name, isFile: false, isDirectory: true, createReader: () => ({ readEntries }) };
+  };
+  const tree = folderOf("reads", [folderOf("sub", files)]) as unknown as FileSystemEntry;
+  const [folder] = await drop([item(tree, null)]);
+  expect(folder instanceof FolderFile && folder.entries.length).toBe(names.length);
+});
+
+test("a folder that cannot be read is named", async () => {
+  const readEntries = (_take: unknown, fail: (error: Error) => void) => fail(new Error("permission denied"));
+  const closed = { name: "sub", fullPath: "/reads/sub", isDirectory: true, createReader: () => ({ readEntries }) };
+  const pieces = [[closed], []];
+  const reader = { readEntries: (take: (some: unknown[]) => void) => take(pieces.shift() ?? []) };
+  const tree = { name: "reads", isDirectory: true, createReader: () => reader } as unknown as FileSystemEntry;
+  await expect(drop([item(tree, null)])).rejects.toThrow(
+    "can't read reads/sub (permission denied); nothing was uploaded",
+  );
+});

@@ -63,38 +63,43 @@ export const readAll = async (all: readonly Taken[]): Promise<File[]> => (await 
 
 async function read({ entry, file }: Taken): Promise<File[]> {
   if (!entry || !isFolder(entry)) return file ? [file] : [];
-  return [folderFile(entry.name, await inside(entry, ""))];
+  const found: Found[] = [];
+  await readInto(found, entry, "");
+  return [folderFile(entry.name, found)];
 }
 
 const isFolder = (entry: FileSystemEntry): entry is FileSystemDirectoryEntry => entry.isDirectory;
 const isFile = (entry: FileSystemEntry): entry is FileSystemFileEntry => entry.isFile;
 
-async function inside(folder: FileSystemDirectoryEntry, above: string): Promise<Found[]> {
-  const found: Found[] = [];
+/** readInto adds what is in a folder to what was found. */
+async function readInto(found: Found[], folder: FileSystemDirectoryEntry, above: string): Promise<void> {
   for (const entry of await entriesOf(folder)) {
     const path = above + entry.name;
     if (isFolder(entry)) {
-      const below = await inside(entry, `${path}/`);
-      found.push(...(below.length > 0 ? below : [{ path, file: null }]));
+      const before = found.length;
+      await readInto(found, entry, `${path}/`);
+      if (found.length === before) found.push({ path, file: null });
     } else if (isFile(entry)) {
-      found.push({ path, file: await fileOf(entry, path) });
+      found.push({ path, file: await fileOf(entry) });
     }
   }
-  return found;
 }
 
 /** entriesOf is all that a folder has: the browser gives it in pieces, the last of them empty. */
 async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
-  const all: FileSystemEntry[] = [];
+  const pieces: FileSystemEntry[][] = [];
   for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
-    if (some.length === 0) return all;
-    all.push(...some);
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, (error) => reject(unreadable(folder, error))),
+    );
+    if (some.length === 0) return pieces.flat();
+    pieces.push(some);
   }
 }
 
-const fileOf = (entry: FileSystemFileEntry, path: string): Promise<File> =>
-  new Promise((resolve, reject) =>
-    entry.file(resolve, (error) => reject(new Error(`${path} can't be read (${error.message}); nothing was uploaded`))),
-  );
+const fileOf = (entry: FileSystemFileEntry): Promise<File> =>
+  new Promise((resolve, reject) => entry.file(resolve, (error) => reject(unreadable(entry, error))));
+
+const unreadable = ({ fullPath }: FileSystemEntry, error: Error) =>
+  new Error(`can't read ${fullPath.slice(1)} (${error.message}); nothing was uploaded`);

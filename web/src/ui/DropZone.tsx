@@ -47,8 +47,7 @@ export function DropZone({
         }}
         onDragLeave={() => setOver(false)}
         onDrop={(event) => {
-          event.preventDefault();
-          event.stopPropagation();
+          event.preventDefault(); // which also keeps the page from taking it
           setOver(false);
           if (busy) return;
           if (read) void read(event.dataTransfer).then(take);
