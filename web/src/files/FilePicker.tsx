@@ -79,8 +79,8 @@ export function FilePicker({ label, multiple, folder = false, value, onChange, i
     for (const upload of ended)
       if (upload.error) toast.error(`${upload.file.name}: ${sentence(new Error(upload.error))}`);
     if (multiple) onChange((now) => [...now, ...keys]);
-    // Where one file is asked for, what was chosen last counts.
-    else onChange((now) => (now.join() === before.join() ? keys.slice(-1) : now));
+    // Where one file is asked for, what was chosen last counts, unless it could not be uploaded.
+    else if (keys.length > 0) onChange((now) => (now.join() === before.join() ? keys : now));
   };
   return (
     <div>
