@@ -53,12 +53,16 @@ func (d *Folder) FetchDirectory(f Directory) error {
 	data := &dataReader{folder: d, of: f, shown: NewMeter(d.Console, f.Path, f.Bytes)}
 	defer data.shown.Close()
 	defer data.close()
+	fetch := directoryFetch{d, data, map[stamp][]placed{}}
 	at := int64(0)
 	for _, e := range entries {
 		place := path.Join(f.Path, e.Path)
 		err := safePath(e.Path)
 		if err == nil {
-			err = d.fetchEntry(place, e, data, at)
+			err = fetch.entry(place, e, at)
+		}
+		if err == nil && !e.Folder {
+			err = fetch.keep(place)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", place, err)
@@ -135,7 +139,56 @@ func (d *Folder) get(url string, behind int64) (*http.Response, error) {
 	return nil, refusal(resp)
 }
 
-func (d *Folder) fetchEntry(place string, e entry, data *dataReader, at int64) error {
+// directoryFetch is one call of FetchDirectory.
+type directoryFetch struct {
+	*Folder
+	data   *dataReader
+	placed map[stamp][]placed // what is in place by now
+}
+
+// placed is a file or link of the folder, as it is on this disk.
+type placed struct {
+	place string
+	info  fs.FileInfo
+}
+
+// stamp is what two names of one file have in common.
+type stamp struct{ size, modified int64 }
+
+func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime().UnixNano()} }
+
+// keep notes what is in place.
+func (d directoryFetch) keep(place string) error {
+	info, err := d.root.Lstat(place)
+	if err == nil {
+		d.placed[stampOf(info)] = append(d.placed[stampOf(info)], placed{place, info})
+	}
+	return err
+}
+
+// mayReplace refuses to replace what differs, unless it is forced, and in any case another
+// file of the folder: a disk that does not tell capital letters from small ones has one file
+// for both names.
+func (d directoryFetch) mayReplace(place string) error {
+	info, err := d.root.Lstat(place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, other := range d.placed[stampOf(info)] {
+		if os.SameFile(info, other.info) {
+			return fmt.Errorf("is the same file as %s here, because this disk does not tell their names apart: choose a folder on another disk with --to", other.place)
+		}
+	}
+	if !d.Force {
+		return errDiffers
+	}
+	return nil
+}
+
+func (d directoryFetch) entry(place string, e entry, at int64) error {
 	if err := d.root.MkdirAll(path.Dir(place), 0o755); err != nil {
 		return err
 	}
@@ -149,31 +202,31 @@ func (d *Folder) fetchEntry(place string, e entry, data *dataReader, at int64) e
 		return d.link(place, e.Link)
 	}
 	have, err := d.hashOf(place)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	case have == e.SHA256:
-		data.shown.add(e.Size)
+	if err == nil && have == e.SHA256 {
+		d.data.shown.add(e.Size)
 		return nil // it is there already
-	case !d.Force:
-		return errDiffers
 	}
-	data.moveTo(at)
-	return d.fetchBytes(place, e, data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := d.mayReplace(place); err != nil {
+		return err
+	}
+	d.data.moveTo(at)
+	return d.bytes(place, e)
 }
 
 var errDiffers = errors.New("already exists and differs: replace it with --force, or choose another folder with --to")
 
-// fetchBytes writes a file, under its name once it is whole.
-func (d *Folder) fetchBytes(place string, e entry, data *dataReader) error {
+// bytes writes a file, under its name once it is whole.
+func (d directoryFetch) bytes(place string, e entry) error {
 	part := partName(place, "."+shortSum(File{Sum: e.SHA256, Size: e.Size}))
 	f, err := d.root.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	_, err = io.CopyN(io.MultiWriter(f, h), data, e.Size)
+	_, err = io.CopyN(io.MultiWriter(f, h), d.data, e.Size)
 	if sum := hex.EncodeToString(h.Sum(nil)); err == nil && sum != e.SHA256 {
 		err = damaged(sum, e.SHA256)
 	}
@@ -187,18 +240,16 @@ func (d *Folder) fetchBytes(place string, e entry, data *dataReader) error {
 }
 
 // link makes a symbolic link, which may lead nowhere.
-func (d *Folder) link(place, to string) error {
+func (d directoryFetch) link(place, to string) error {
 	there, err := d.root.Readlink(place)
 	if err == nil && there == to {
 		return nil
 	}
-	if _, err := d.root.Lstat(place); err == nil {
-		if !d.Force {
-			return errDiffers
-		}
-		if err := d.root.Remove(place); err != nil {
-			return err
-		}
+	if err := d.mayReplace(place); err != nil {
+		return err
+	}
+	if err := d.root.Remove(place); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return d.root.Symlink(to, place)
 }

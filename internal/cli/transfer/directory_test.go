@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -149,6 +150,36 @@ func TestAFolderIsFetchedAsAFolder(t *testing.T) {
 		t.Error(err)
 	}
 	check("at last")
+}
+
+// Hard links stand for a disk that does not tell capital letters from small ones.
+func TestNamesThatAreOneFileHereDoNotReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]string{
+		"files": {line("README", "first", ""), line("readme", "second", "")},
+		"links": {`{"path":"README","link":"first"}`, `{"path":"readme","link":"second"}`},
+	} {
+		for _, force := range []bool{false, true} {
+			server := httptest.NewServer(&tree{manifest: manifest(lines...), data: "firstsecond"})
+			t.Cleanup(server.Close)
+			f, to := folder(t, force)
+			large, small := filepath.Join(to, "res/README"), filepath.Join(to, "res/readme")
+			put := func() error { return os.WriteFile(large, []byte("first"), 0o600) }
+			if name == "links" {
+				put = func() error { return os.Symlink("first", large) }
+			}
+			if err := errors.Join(os.Mkdir(filepath.Join(to, "res"), 0o700), put(), os.Link(large, small)); err != nil {
+				t.Fatal(err)
+			}
+			err := f.FetchDirectory(transfer.Directory{Path: "res", Manifest: server.URL + "/manifest", Data: server.URL + "/data", Bytes: 11})
+			if err == nil || !strings.Contains(err.Error(), "res/readme: is the same file as res/README here") || strings.Contains(err.Error(), "--force") {
+				t.Errorf("%s, force %v: %v", name, force, err)
+			}
+			if text, err := os.ReadFile(large); name == "files" && string(text) != "first" {
+				t.Errorf("force %v: it is %q, %v", force, text, err)
+			}
+		}
+	}
 }
 
 func TestAFolderThatIsNotWholeIsNotTaken(t *testing.T) {
