@@ -13,6 +13,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // Directory is a folder to fetch.
@@ -24,16 +26,6 @@ type Directory struct {
 	Bytes    int64
 
 	Renew func() (data string, err error) // another address of the bytes, when this one has expired
-}
-
-// entry is a line of a manifest.
-type entry struct {
-	Path       string `json:"path"`
-	Size       int64  `json:"size"`
-	SHA256     string `json:"sha256"`
-	Executable bool   `json:"executable"`
-	Link       string `json:"link"`
-	Folder     bool   `json:"folder"`
 }
 
 // FetchDirectory writes the files, links and folders of a folder, each whole or not at
@@ -57,10 +49,7 @@ func (d *Folder) FetchDirectory(f Directory) error {
 	at := int64(0)
 	for _, e := range entries {
 		place := path.Join(f.Path, e.Path)
-		err := safePath(e.Path)
-		if err == nil {
-			err = fetch.entry(place, e, at)
-		}
+		err := fetch.entry(place, e, at)
 		if err == nil && !e.Folder {
 			err = fetch.keep(place)
 		}
@@ -81,8 +70,8 @@ func safePath(name string) error {
 	return nil
 }
 
-// manifest is what a folder has, in the order of its bytes.
-func (d *Folder) manifest(f Directory) ([]entry, error) {
+// manifest is what a folder has, in the order of its bytes, if all of it stays in the folder.
+func (d *Folder) manifest(f Directory) ([]folders.Entry, error) {
 	text, err := d.text(f.Manifest)
 	if err != nil {
 		return nil, err
@@ -91,11 +80,16 @@ func (d *Folder) manifest(f Directory) ([]entry, error) {
 	if got := hex.EncodeToString(sum[:]); f.Sum != "" && got != f.Sum {
 		return nil, damaged(got, f.Sum)
 	}
-	var m struct{ Entries []entry }
+	var m folders.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("the server sent no list of its files: %w", err)
 	}
-	return m.Entries, nil
+	for _, e := range m.Entries {
+		if err := safePath(e.Path); err != nil {
+			return nil, err
+		}
+	}
+	return m.Entries, m.Check()
 }
 
 // text is what an address has, once all of it is here.
@@ -188,7 +182,7 @@ func (d directoryFetch) mayReplace(place string) error {
 	return nil
 }
 
-func (d directoryFetch) entry(place string, e entry, at int64) error {
+func (d directoryFetch) entry(place string, e folders.Entry, at int64) error {
 	if err := d.root.MkdirAll(path.Dir(place), 0o755); err != nil {
 		return err
 	}
@@ -196,9 +190,6 @@ func (d directoryFetch) entry(place string, e entry, at int64) error {
 	case e.Folder:
 		return d.root.MkdirAll(place, 0o755)
 	case e.Link != "":
-		if to := path.Join(path.Dir(e.Path), e.Link); path.IsAbs(e.Link) || to == ".." || strings.HasPrefix(to, "../") {
-			return errors.New("a link that leads out of the folder is not made")
-		}
 		return d.link(place, e.Link)
 	}
 	have, err := d.hashOf(place)
@@ -219,7 +210,7 @@ func (d directoryFetch) entry(place string, e entry, at int64) error {
 var errDiffers = errors.New("already exists and differs: replace it with --force, or choose another folder with --to")
 
 // bytes writes a file, under its name once it is whole.
-func (d directoryFetch) bytes(place string, e entry) error {
+func (d directoryFetch) bytes(place string, e folders.Entry) error {
 	part := partName(place, "."+shortSum(File{Sum: e.SHA256, Size: e.Size}))
 	f, err := d.root.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestAFolderIsFetchedAsAFolder(t *testing.T) {
 	t.Parallel()
 	s := &tree{breaks: 2, data: "first\nsecond\nthird\n", manifest: manifest(
 		line("a.txt", "first\n", ""), line("b/c.txt", "second\n", `,"executable":true`), `{"path":"b/link","size":0,"link":"../a.txt"}`,
-		line("d", "", ""), line("e", "third\n", ""), `{"path":"empty","size":0,"folder":true}`)}
+		line("d", "", ""), line("e", "third\n", ""), `{"path":"empty","size":0,"folder":true}`, `{"path":"up","link":"x/../../b/c.txt"}`, `{"path":"x","link":"b/none"}`)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	f, to := folder(t, false)
@@ -110,7 +110,7 @@ func TestAFolderIsFetchedAsAFolder(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		if got := listed(t, to); got != "res/a.txt res/b/c.txt res/b/link res/d res/e" {
+		if got := listed(t, to); got != "res/a.txt res/b/c.txt res/b/link res/d res/e res/up res/x" {
 			t.Errorf("%s there are %q", when, got)
 		}
 		for name, want := range map[string]string{"a.txt": "first\n", "b/c.txt": "second\n", "b/link": "first\n", "d": "", "e": "third\n"} {
@@ -194,8 +194,9 @@ func TestAFolderThatIsNotWholeIsNotTaken(t *testing.T) {
 		"too few bytes":           {manifest: manifest(line("a", "ax", ""), line("b", "bx", "")), data: "axb", want: "closed the connection after 3 of 3 bytes", left: "res/a"},
 		"a path above":            {manifest: manifest(line("../a", "", "")), want: `".." is not a valid file name here`},
 		"a path from the top":     {manifest: manifest(line("/a", "", "")), want: `"" is not a valid file name here`},
-		"a link out":              {manifest: manifest(`{"path":"a/b","link":"../../c"}`), want: "res/a/b: a link that leads out"},
-		"a link from the top":     {manifest: manifest(`{"path":"a","link":"/etc"}`), want: "res/a: a link that leads out"},
+		"a link out":              {manifest: manifest(`{"path":"a/b","link":"../../c"}`), want: `res: "a/b": a link that leads out`},
+		"a link out by another":   {manifest: manifest(`{"path":"a","link":"."}`, `{"path":"b","link":"a/a/.."}`), want: `res: "b": a link that leads out`},
+		"a link from the top":     {manifest: manifest(`{"path":"a","link":"/etc"}`), want: `res: "a": a link that leads out`},
 		"a folder with no name":   {manifest: manifest(), path: "a//b", want: `"" is not a valid file name here`},
 		"a folder above":          {manifest: manifest(), path: "../b", want: `".." is not a valid file name here`},
 		"a name that bends lines": {manifest: manifest(line("a\rb", "", "")), want: "is not a valid file name here"},

@@ -15,13 +15,11 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // folderType is the content type of an upload that becomes a folder.
 const folderType = "inode/directory"
-
-// mostEntries is how many files a server takes in one folder.
-const mostEntries = 200_000
 
 // PutFolder sends a folder as one upload: what is in it, and the bytes of its files one
 // after the other. It sends nothing if something in it cannot be uploaded.
@@ -73,8 +71,8 @@ func (t *tree) read(w screen.Console, name string) error {
 		if err != nil {
 			return err
 		}
-		if t.entries = append(t.entries, entry); len(t.entries) > mostEntries {
-			return fmt.Errorf("it has more than %d files: put them into one, such as an archive", mostEntries)
+		if t.entries = append(t.entries, entry); len(t.entries) > folders.MaxEntries {
+			return fmt.Errorf("it has more than %d files: put them into one, such as an archive", folders.MaxEntries)
 		}
 		shown.Show(fmt.Sprintf("Reading %s: %d files", screen.Clean(name), len(t.entries)))
 		return nil
