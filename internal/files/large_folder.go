@@ -37,7 +37,7 @@ func checkFolder(contentType string, entries []folders.Entry, size int64) error 
 		return wrong(fmt.Sprintf("have %d bytes together, and size is %d", m.Bytes(), size))
 	}
 	for _, e := range entries {
-		if e.File() && programName(path.Base(e.Path)) {
+		if !e.Folder && programName(path.Base(e.Path)) {
 			return programInFolder(e)
 		}
 	}
@@ -70,7 +70,11 @@ func (s *Uploads) keepFolder(ctx context.Context, u LargeUpload, data Blob, in F
 	if err != nil {
 		return err
 	}
-	return s.store.KeepFolder(ctx, u.Key, data, manifest, m.Files(), s.files.now())
+	err = s.store.KeepFolder(ctx, u.Key, data, manifest, m.Files(), s.files.now())
+	if fault.Is(err, fault.KindNotFound) { // called off meanwhile
+		err = errors.Join(err, s.files.bytes.Objects.Delete(ctx, manifest.Key))
+	}
+	return err
 }
 
 // hashEntries notes the hash of each file of a folder, whose bytes are in an object one

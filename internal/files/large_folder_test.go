@@ -109,6 +109,7 @@ func TestWhatCannotBeAFolderIsRefused(t *testing.T) {
 			"a path above":           {files.FolderType, 0, []folders.Entry{{Path: "../a"}}, "no path below"},
 			"a link out":             {files.FolderType, 0, []folders.Entry{{Path: "a", Link: "/etc"}}, "leads out of the folder"},
 			"a script":               {files.FolderType, 0, []folders.Entry{{Path: "bin/run.SH"}}, `"bin/run.SH" in the folder: programs`},
+			"a link with the name":   {files.FolderType, 0, []folders.Entry{{Path: "data.txt"}, {Path: "run.js", Link: "data.txt"}}, `"run.js" in the folder: programs`},
 			"a size below nothing":   {files.FolderType, 0, []folders.Entry{{Path: "a", Size: -5}, {Path: "b", Size: 5}}, "not one thing"},
 			"a file without a byte":  {"text/csv", 0, nil, "use /api/files/presign"},
 			"an unusable name in it": {files.FolderType, 0, []folders.Entry{{Path: "a\nb"}}, "control character"},
@@ -150,6 +151,9 @@ func TestAFolderThatIsCalledOffMeanwhileIsNone(t *testing.T) {
 		storetest.Refused(t, "completing it", err, fault.KindNotFound)
 		if names := b.names(b.owner); len(names) != 0 || b.there(up.Key) || b.stored() != 0 {
 			t.Errorf("the list has %v, its bytes are there: %v, %d bytes count", names, b.there(up.Key), b.stored())
+		}
+		if left, err := b.objects.List(t.Context(), "", "", 10); err != nil || len(left) != 0 {
+			t.Errorf("there are %+v, %v", left, err)
 		}
 	})
 }
