@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,9 +20,11 @@ import (
 const (
 	// sentAtOnce is how many small files are on their way at the same time.
 	sentAtOnce = 16
-	// verifiedAtOnce is how many uploads the server is asked about together. Their keys are
-	// in the address of a request, which a proxy may limit to 8 KB.
+	// verifiedAtOnce is how many uploads the server is asked about together.
 	verifiedAtOnce = 25
+	// longQuery is how many bytes of an address their keys may be: a proxy may limit it to
+	// 8 KB.
+	longQuery = 6_000
 )
 
 // local is a file or folder that is uploaded.
@@ -196,19 +199,23 @@ func (s *Session) verify(list []sent) (whole []api.File, err error) {
 
 // filesByKey are those of the files that the server has.
 func (s *Session) filesByKey(list []sent) (map[string]api.File, error) {
-	there, keys := map[string]api.File{}, make([]string, len(list))
-	for i, f := range list {
-		keys[i] = f.key
-	}
-	if len(keys) == 0 { // which would ask for all files
-		return there, nil
-	}
-	r, err := s.API.ListFilesWithResponse(s.Ctx, &api.ListFilesParams{Key: keys})
-	if err != nil {
-		return nil, s.Explain(err)
-	}
-	for _, f := range r.JSON200.Data {
-		there[f.Key] = f
+	there := map[string]api.File{}
+	for len(list) > 0 {
+		var keys []string
+		for length := 0; len(list) > 0; list = list[1:] {
+			length += len("&key=" + url.QueryEscape(list[0].key))
+			if length > longQuery && len(keys) > 0 {
+				break
+			}
+			keys = append(keys, list[0].key)
+		}
+		r, err := s.API.ListFilesWithResponse(s.Ctx, &api.ListFilesParams{Key: keys})
+		if err != nil {
+			return nil, s.Explain(err)
+		}
+		for _, f := range r.JSON200.Data {
+			there[f.Key] = f
+		}
 	}
 	return there, nil
 }

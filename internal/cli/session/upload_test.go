@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ type store struct {
 	mu    sync.Mutex
 	kept  map[string]string // texts by key
 	asked [][]string        // the keys of each list
+	long  int               // the length of the longest address
 	begun api.NewUpload
 	ended api.FinishUpload
 	parts string
@@ -38,7 +40,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := strings.TrimPrefix(r.URL.Path, "/put/")
+	name, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/put/"))
+	s.long = max(s.long, len(r.RequestURI))
 	switch {
 	case r.URL.Path == "/api/files/presign":
 		var in api.Presign
@@ -47,7 +50,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			clitest.Answer(w, 415, `{"success":false,"error":"programs cannot be uploaded","code":"x","requestId":"r"}`)
 			return
 		}
-		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"url":"http://%s/put/%s","key":%q,"method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}}`, r.Host, in.Filename, in.Filename))
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"url":"http://%s/put/%s","key":%q,"method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}}`, r.Host, url.PathEscape(in.Filename), in.Filename))
 	case name == "part":
 		s.parts = string(body)
 	case r.Method == http.MethodPut:
@@ -111,6 +114,22 @@ func TestSmallFilesGoSeveralAtOnce(t *testing.T) {
 	}
 	if len(s.asked) != 2 || len(s.asked[0]) != 25 || len(s.asked[1]) != 15 || len(s.kept) != 40 {
 		t.Errorf("%d files were kept; asked for %v", len(s.kept), s.asked)
+	}
+}
+
+// Proxies take addresses of 8 KB, and a letter may take six bytes of one.
+func TestUploadsWithLongNamesAreAskedAboutInShortAddresses(t *testing.T) {
+	t.Parallel()
+	s := &store{kept: map[string]string{}}
+	dir, paths := t.TempDir(), []string{}
+	for i := range 30 {
+		name := strings.Repeat("ü", 99) + fmt.Sprintf("%02d", i)
+		write(t, dir, map[string]string{name: "x"})
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	keys, err := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP)).UploadKeys(paths)
+	if err != nil || len(keys) != 30 || s.long > 7_000 {
+		t.Errorf("%d keys, an address of %d bytes, %v", len(keys), s.long, err)
 	}
 }
 

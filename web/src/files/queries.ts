@@ -52,7 +52,26 @@ export function useFiles(filter: FileFilter, pages: Pages) {
   };
 }
 
-const keysAtOnce = 25; // an address has to fit into what proxies take
+const keysAtOnce = 100; // as many as the server takes
+const longQuery = 6000; // of an address, which proxies may limit to 8 KB
+
+/** byAddress groups keys, so that each group fits into an address. */
+function byAddress(keys: readonly string[]): string[][] {
+  const groups: string[][] = [];
+  let length = 0;
+  for (const key of keys) {
+    const own = `&key=${encodeURIComponent(key)}`.length;
+    const last = groups.at(-1);
+    if (last && last.length < keysAtOnce && length + own <= longQuery) {
+      last.push(key);
+      length += own;
+    } else {
+      groups.push([key]);
+      length = own;
+    }
+  }
+  return groups;
+}
 
 /** filesByKeyQuery is files by their keys. Those that are gone are left out. */
 export const filesByKeyQuery = (keys: string[]) =>
@@ -60,11 +79,9 @@ export const filesByKeyQuery = (keys: string[]) =>
     queryKey: ["files", "by key", keys],
     queryFn: async ({ client, signal }) => {
       const found = new Map<string, FileRow>();
-      for (let at = 0; at < keys.length; at += keysAtOnce) {
-        const query = { key: keys.slice(at, at + keysAtOnce) };
-        for (const row of await ask(apiOf(client).GET("/api/files", { params: { query }, signal })))
+      for (const key of byAddress(keys))
+        for (const row of await ask(apiOf(client).GET("/api/files", { params: { query: { key } }, signal })))
           found.set(row.key, row);
-      }
       return found;
     },
     refetchInterval: freshAddresses,
