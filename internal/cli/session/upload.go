@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +27,9 @@ const (
 	// longQuery is how many bytes of an address their keys may be: a proxy may limit it to
 	// 8 KB.
 	longQuery = 6_000
+	// noticedWithin is how long the server may take to find a file in a bucket: it looks for
+	// new ones once in a minute.
+	noticedWithin = 90 * time.Second
 )
 
 // local is a file or folder that is uploaded.
@@ -176,7 +181,7 @@ func (s *Session) sendOne(l local, shown *transfer.Meter) (sent, error) {
 // files that are whole. A bucket's may not be known yet; then the store's own checks
 // have to do, and verify says so.
 func (s *Session) verify(list []sent) (whole []api.File, err error) {
-	there, err := s.filesByKey(list)
+	there, err := s.awaited(list)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +200,34 @@ func (s *Session) verify(list []sent) (whole []api.File, err error) {
 		whole = append(whole, f)
 	}
 	return whole, err
+}
+
+// awaited are those of the files that the server has, once it has them all or has had its
+// time.
+func (s *Session) awaited(list []sent) (map[string]api.File, error) {
+	there := map[string]api.File{}
+	for waited := time.Duration(0); ; {
+		some, err := s.filesByKey(list)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(there, some)
+		list = slices.DeleteFunc(slices.Clone(list), func(f sent) bool {
+			_, found := there[f.key]
+			return found
+		})
+		if len(list) == 0 || waited >= noticedWithin {
+			return there, nil
+		}
+		if waited == 0 {
+			s.Note("Waiting for the server to check what has arrived.")
+		}
+		pause := min(waited+time.Second, 15*time.Second)
+		if err := s.Sleep(s.Ctx, pause); err != nil {
+			return nil, err
+		}
+		waited += pause
+	}
 }
 
 // filesByKey are those of the files that the server has.

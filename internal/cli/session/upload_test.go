@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/clitest"
@@ -23,6 +24,7 @@ import (
 type store struct {
 	refuses string // the name of a file that it refuses
 	before  func() // each file is taken
+	late    int    // how many lists lack the last file
 
 	mu    sync.Mutex
 	kept  map[string]string // texts by key
@@ -68,6 +70,9 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		keys := r.URL.Query()["key"]
 		s.asked = append(s.asked, keys)
 		rows := []string{}
+		if s.late--; s.late >= 0 {
+			keys = keys[:len(keys)-1]
+		}
 		for _, key := range slices.Backward(keys) { // in another order than they were sent
 			sum := sha256.Sum256([]byte(s.kept[key]))
 			rows = append(rows, fmt.Sprintf(`{"key":%q,"name":%q,"source":"upload","sha256":%q}`, key, key, hex.EncodeToString(sum[:])))
@@ -130,6 +135,24 @@ func TestUploadsWithLongNamesAreAskedAboutInShortAddresses(t *testing.T) {
 	keys, err := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP)).UploadKeys(paths)
 	if err != nil || len(keys) != 30 || s.long > 7_000 {
 		t.Errorf("%d keys, an address of %d bytes, %v", len(keys), s.long, err)
+	}
+}
+
+// A bucket takes files that the server has yet to look at.
+func TestFilesThatTheServerFindsLaterHaveArrived(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a": "a", "b": "b", "c": "c"})
+	for _, late := range []int{5, 100} {
+		s, d := &store{kept: map[string]string{}, late: late}, clitest.New(t)
+		began := d.Time()
+		var told []string
+		err := d.Session(t, clitest.Serve(t, s.ServeHTTP)).Upload([]string{dir + "/a", dir + "/b", dir + "/c"}, "", func(f api.File) { told = append(told, f.Key) })
+		if waited := d.Time().Sub(began); late == 5 && (err != nil || !slices.Equal(told, []string{"a", "b", "c"}) || len(s.asked[5]) != 1) {
+			t.Errorf("after %v told of %v, asked for %v, %v", waited, told, s.asked, err)
+		} else if late == 100 && (err == nil || !strings.Contains(err.Error(), "c: the server refused it, or it did not arrive") || waited < 90*time.Second || waited > 2*time.Minute) {
+			t.Errorf("after %v told of %v, %v", waited, told, err)
+		}
 	}
 }
 
