@@ -37,6 +37,7 @@ type LargeUpload struct {
 	Name        string
 	ContentType string
 	Size        int64
+	Manifest    int64 // bytes of the manifest, of a folder
 	PartSize    int64
 	StorageID   string // what the object store calls it; empty until it knows of it
 	Done        bool   // it is a file
@@ -95,7 +96,7 @@ type PartObjects interface {
 
 // LargeStore remembers uploads in parts.
 type LargeStore interface {
-	// OpenUpload counts an upload against the quota and against the most that
+	// OpenUpload counts an upload with its manifest against the quota and against the most that
 	// may be open, and remembers it.
 	OpenUpload(ctx context.Context, u LargeUpload, limit int64, most int) error
 	SetStorageID(ctx context.Context, id, storageID string) error
@@ -108,8 +109,7 @@ type LargeStore interface {
 	// KeepUpload turns it into a file. Kept before, it changes nothing; where
 	// it is gone it is fault.KindNotFound.
 	KeepUpload(ctx context.Context, key string, b Blob, now time.Time) error
-	// KeepFolder turns it into a folder of so many files, as KeepUpload does. The
-	// manifest counts as well.
+	// KeepFolder turns it into a folder of so many files, as KeepUpload does.
 	KeepFolder(ctx context.Context, key string, data, manifest Blob, files int, now time.Time) error
 	// DropUpload ends it and what it counts. Of one that is a file only the note
 	// goes.
@@ -164,7 +164,7 @@ func (s *Uploads) Begin(ctx context.Context, caller access.Caller, in Presign) (
 	id, file, now := ids.NewUpload(), ids.NewFile(), s.files.now()
 	u := LargeUpload{
 		ID: id, Key: "teams/" + string(caller.Team) + "/" + ByParts + "/" + file + "/" + in.Name, Team: caller.Team, FileID: file, Name: in.Name,
-		ContentType: in.ContentType, Size: in.Size, PartSize: partSize(in.Size), CreatedBy: caller.User, CreatedAt: now, TouchedAt: now,
+		ContentType: in.ContentType, Size: in.Size, Manifest: manifestSize(in), PartSize: partSize(in.Size), CreatedBy: caller.User, CreatedAt: now, TouchedAt: now,
 	}
 	// The row comes first: whatever the object store then keeps, somebody knows.
 	if err := s.store.OpenUpload(ctx, u, terms.StorageBytes, openUploads); err != nil {

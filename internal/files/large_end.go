@@ -35,6 +35,9 @@ func (s *Uploads) Complete(ctx context.Context, caller access.Caller, id string,
 		if err := checkFolder(u.ContentType, in.Entries, u.Size); err != nil {
 			return Listed{}, err
 		}
+		if u.Manifest > 0 && (folders.Manifest{Entries: in.Entries}).Size() != u.Manifest {
+			return Listed{}, wrongEntries("are others than at the beginning of the upload")
+		}
 	}
 	if u, err = s.opened(ctx, u); err != nil {
 		return Listed{}, err

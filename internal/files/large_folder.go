@@ -23,18 +23,15 @@ const FolderType = "inode/directory"
 
 // checkFolder refuses an upload that cannot become a folder of these entries.
 func checkFolder(contentType string, entries []folders.Entry, size int64) error {
-	wrong := func(message string) error {
-		return fault.Problems([]fault.Detail{{Path: "entries", Message: message}}, "entries %s", message)
-	}
 	if contentType != FolderType {
-		return wrong("are only for a folder, whose contentType is " + FolderType)
+		return wrongEntries("are only for a folder, whose contentType is " + FolderType)
 	}
 	m := folders.Manifest{Entries: entries}
 	if err := m.Check(); err != nil {
 		return fault.Problems([]fault.Detail{{Path: "entries", Message: "cannot be a folder: " + err.Error()}}, "the folder cannot be uploaded: %s", err)
 	}
 	if m.Bytes() != size {
-		return wrong(fmt.Sprintf("have %d bytes together, and size is %d", m.Bytes(), size))
+		return wrongEntries(fmt.Sprintf("have %d bytes together, and size is %d", m.Bytes(), size))
 	}
 	for _, e := range entries {
 		if !e.Folder && programName(path.Base(e.Path)) {
@@ -42,6 +39,18 @@ func checkFolder(contentType string, entries []folders.Entry, size int64) error 
 		}
 	}
 	return nil
+}
+
+func wrongEntries(message string) error {
+	return fault.Problems([]fault.Detail{{Path: "entries", Message: message}}, "entries %s", message)
+}
+
+// manifestSize is how long the manifest of a folder will be; of a file it is 0.
+func manifestSize(in Presign) int64 {
+	if in.ContentType != FolderType {
+		return 0
+	}
+	return folders.Manifest{Entries: in.Entries}.Size()
 }
 
 func programInFolder(e folders.Entry) error {

@@ -3,6 +3,7 @@ package files_test
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,7 @@ func TestAnUploadedFolderIsAFolder(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		u, p := b.uploads()
 		up := b.beginFolder(u, "helloworld", reads...)
+		reserved := b.stored()
 		died := errors.New("the server died")
 		p.joined = func() error { return died }
 		if _, err := u.Complete(t.Context(), b.owner, up.ID, files.Finish{Entries: reads}); !errors.Is(err, died) {
@@ -61,8 +63,8 @@ func TestAnUploadedFolderIsAFolder(t *testing.T) {
 			if err != nil || len(m.Entries) != 5 || m.Entries[0].SHA256 != sum("hello") || m.Entries[2].SHA256 != sum("") || m.Entries[3].SHA256 != sum("world") {
 				t.Errorf("%+v, %v", m, err)
 			}
-			if folders.Hash(m.Text()) != f.SHA256 || b.read(f.Folder.Data) != "helloworld" || b.stored() != 10+f.Size {
-				t.Errorf("%+v, %d bytes count", f, b.stored())
+			if folders.Hash(m.Text()) != f.SHA256 || b.read(f.Folder.Data) != "helloworld" || b.stored() != 10+f.Size || reserved != 10+f.Size {
+				t.Errorf("%+v, %d bytes count, %d did before", f, b.stored(), reserved)
 			}
 		}
 		given, err := b.db.FilesAmong(t.Context(), b.owner.Team, []string{up.Key})
@@ -122,12 +124,15 @@ func TestWhatCannotBeAFolderIsRefused(t *testing.T) {
 		_, err := b.Presign(t.Context(), b.owner, files.Presign{Name: "a", ContentType: files.FolderType, Size: 5})
 		storetest.Refused(t, "a folder by one request", err, fault.KindInvalid)
 		up := b.beginFolder(u, "helloworld", reads...)
+		reserved := b.stored()
+		_, err = u.Complete(t.Context(), b.owner, up.ID, files.Finish{Entries: append(slices.Clone(reads), folders.Entry{Path: "sub/more"})})
+		storetest.Refused(t, "the end of a folder with more files", err, fault.KindInvalid)
 		_, err = u.Complete(t.Context(), b.owner, up.ID, files.Finish{Entries: reads[:2]})
 		storetest.Refused(t, "the end of another folder", err, fault.KindInvalid)
 		_, err = u.Complete(t.Context(), b.owner, up.ID, files.Finish{})
 		storetest.Refused(t, "the end of a file", err, fault.KindInvalid)
-		if b.stored() != 10 {
-			t.Errorf("%d bytes count", b.stored())
+		if b.stored() != reserved {
+			t.Errorf("%d bytes count, and %d did before", b.stored(), reserved)
 		}
 		_, err = u.Complete(t.Context(), b.owner, up.ID, files.Finish{Entries: reads, SHA256: sum("other")})
 		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != "sha256_mismatch" || b.stored() != 0 || b.there(up.Key) {

@@ -15,16 +15,16 @@ import (
 var _ files.LargeStore = (*DB)(nil)
 
 const largeUpload = `
-	SELECT id, key, team_id, file_id, name, content_type, size, part_size, storage_id, done, created_by, created_at, touched_at FROM large_uploads WHERE `
+	SELECT id, key, team_id, file_id, name, content_type, size, manifest, part_size, storage_id, done, created_by, created_at, touched_at FROM large_uploads WHERE `
 
 func scanLargeUpload(row scanner, u *files.LargeUpload) error {
 	var created, touched int64
-	err := row.Scan(&u.ID, &u.Key, (*string)(&u.Team), &u.FileID, &u.Name, &u.ContentType, &u.Size, &u.PartSize, &u.StorageID, &u.Done, (*string)(&u.CreatedBy), &created, &touched)
+	err := row.Scan(&u.ID, &u.Key, (*string)(&u.Team), &u.FileID, &u.Name, &u.ContentType, &u.Size, &u.Manifest, &u.PartSize, &u.StorageID, &u.Done, (*string)(&u.CreatedBy), &created, &touched)
 	u.CreatedAt, u.TouchedAt = fromMicros(created), fromMicros(touched)
 	return err
 }
 
-// OpenUpload counts an upload in parts against the quota and remembers it.
+// OpenUpload counts an upload in parts, and the manifest of a folder, against the quota and remembers it.
 func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, most int) error {
 	audit.On(ctx, u.Key)
 	return db.inTx(ctx, func(tx *DB) error {
@@ -41,7 +41,7 @@ func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, 
 		if n >= most {
 			return fault.Conflict("the team has %d uploads that are not complete: finish one, or list them with `millrace files uploads` and cancel one", n).WithCode("too_many_uploads")
 		}
-		fits, err := tx.addStorage(ctx, u.Team, u.Size, limit)
+		fits, err := tx.addStorage(ctx, u.Team, u.Size+u.Manifest, limit)
 		if err != nil {
 			return err
 		}
@@ -49,9 +49,9 @@ func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, 
 			return fault.Payment("this file does not fit into the %d GB of storage that the team's plan includes: delete files, or change to a larger plan", limit/credits.GB).WithCode("storage_limit")
 		}
 		_, err = tx.q.ExecContext(ctx, `
-			INSERT INTO large_uploads (id, key, team_id, file_id, name, content_type, size, part_size, storage_id, created_by, created_at, touched_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '', $9, $10, $11)`,
-			u.ID, u.Key, u.Team, u.FileID, u.Name, u.ContentType, u.Size, u.PartSize, u.CreatedBy, micros(u.CreatedAt), micros(u.TouchedAt))
+			INSERT INTO large_uploads (id, key, team_id, file_id, name, content_type, size, manifest, part_size, storage_id, created_by, created_at, touched_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, '', $10, $11, $12)`,
+			u.ID, u.Key, u.Team, u.FileID, u.Name, u.ContentType, u.Size, u.Manifest, u.PartSize, u.CreatedBy, micros(u.CreatedAt), micros(u.TouchedAt))
 		return err
 	})
 }
@@ -107,27 +107,29 @@ func (db *DB) TouchUpload(ctx context.Context, key string, now time.Time) (u fil
 
 // KeepUpload turns an upload into a file; what it counts stays counted.
 func (db *DB) KeepUpload(ctx context.Context, key string, b files.Blob, now time.Time) error {
-	return db.finishUpload(ctx, key, now, func(tx *DB, r files.Reservation) error { return tx.keepFile(ctx, r, b, now) })
+	return db.finishUpload(ctx, key, now, func(tx *DB, u files.LargeUpload) error { return tx.keepFile(ctx, becomes(u), b, now) })
 }
 
-// KeepFolder turns an upload into a folder, of which the manifest counts as well.
+// KeepFolder turns an upload into a folder. The manifest counts already, unless the upload
+// was begun by an earlier version.
 func (db *DB) KeepFolder(ctx context.Context, key string, data, manifest files.Blob, inIt int, now time.Time) error {
-	return db.finishUpload(ctx, key, now, func(tx *DB, r files.Reservation) error {
+	return db.finishUpload(ctx, key, now, func(tx *DB, u files.LargeUpload) error {
 		_, err := tx.changed(ctx, `
 			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
-			data.Key, r.Team, data.Size, data.SHA256, data.Mark, micros(now))
+			data.Key, u.Team, data.Size, data.SHA256, data.Mark, micros(now))
 		if err != nil {
 			return err
 		}
 		_, err = tx.changed(ctx, `
 			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at, data_key, folder_files) VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8)`,
-			manifest.Key, r.Team, manifest.Size, manifest.SHA256, manifest.Mark, micros(now), data.Key, inIt)
+			manifest.Key, u.Team, manifest.Size, manifest.SHA256, manifest.Mark, micros(now), data.Key, inIt)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.addStorage(ctx, r.Team, manifest.Size, 0); err != nil {
+		if _, err := tx.addStorage(ctx, u.Team, manifest.Size-u.Manifest, 0); err != nil {
 			return err
 		}
+		r := becomes(u)
 		r.ContentType = files.ManifestType
 		return tx.keepRow(ctx, r, manifest, now)
 	})
@@ -135,7 +137,7 @@ func (db *DB) KeepFolder(ctx context.Context, key string, data, manifest files.B
 
 // finishUpload ends an upload that becomes a file by what keep adds, unless it has
 // become one before.
-func (db *DB) finishUpload(ctx context.Context, key string, now time.Time, keep func(tx *DB, r files.Reservation) error) error {
+func (db *DB) finishUpload(ctx context.Context, key string, now time.Time, keep func(tx *DB, u files.LargeUpload) error) error {
 	audit.On(ctx, key)
 	return db.inTx(ctx, func(tx *DB) error {
 		var u files.LargeUpload
@@ -149,10 +151,13 @@ func (db *DB) finishUpload(ctx context.Context, key string, now time.Time, keep 
 		if _, err := tx.changed(ctx, `UPDATE large_uploads SET done = TRUE, touched_at = $1 WHERE key = $2`, micros(now), key); err != nil {
 			return err
 		}
-		return keep(tx, files.Reservation{
-			Key: u.Key, Team: u.Team, ID: u.FileID, Name: u.Name, ContentType: u.ContentType, CreatedBy: u.CreatedBy,
-		})
+		return keep(tx, u)
 	})
+}
+
+// becomes is the file that an upload becomes.
+func becomes(u files.LargeUpload) files.Reservation {
+	return files.Reservation{Key: u.Key, Team: u.Team, ID: u.FileID, Name: u.Name, ContentType: u.ContentType, CreatedBy: u.CreatedBy}
 }
 
 // DropUpload ends an upload and what it counts.
@@ -162,7 +167,7 @@ func (db *DB) DropUpload(ctx context.Context, key string) error {
 		var team ids.Team
 		var size int64
 		var done bool
-		err := tx.q.QueryRowContext(ctx, `DELETE FROM large_uploads WHERE key = $1 RETURNING team_id, size, done`, key).Scan((*string)(&team), &size, &done)
+		err := tx.q.QueryRowContext(ctx, `DELETE FROM large_uploads WHERE key = $1 RETURNING team_id, size + manifest, done`, key).Scan((*string)(&team), &size, &done)
 		if err = tx.asFault(err, "upload"); fault.Is(err, fault.KindNotFound) {
 			return nil
 		}

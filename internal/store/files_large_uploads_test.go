@@ -29,6 +29,9 @@ func TestUploadsInPartsAreFewAndFit(t *testing.T) {
 		if n := stored(t, db, team); n != 30 {
 			t.Errorf("%d bytes are counted", n)
 		}
+		folder := inParts(team, owner, "folder", 70)
+		folder.Manifest = 1
+		refused(t, "a manifest too many", db.OpenUpload(ctx, folder, 100, 9), fault.KindPayment, "storage_limit")
 		must(t, db.OpenUpload(ctx, inParts(team, owner, "fits", 70), 100, 9))
 		must(t, db.CloseTeam(ctx, team, account.Lifetimes{}, august))
 		refused(t, "of a team that is being erased", db.OpenUpload(ctx, inParts(team, owner, "late", 1), 0, 9), fault.KindForbidden, "not_a_member")
@@ -82,6 +85,7 @@ func TestAnUploadInPartsBecomesOneFile(t *testing.T) {
 			t.Errorf("%v; %d bytes", err, stored(t, db, team))
 		}
 		called := inParts(team, owner, "called off", 30)
+		called.Manifest = 7
 		must(t, db.OpenUpload(ctx, called, 0, 3))
 		if _, errs := atOnce(3, func(int) error { return db.DropUpload(ctx, called.Key) }); errs[0] != nil {
 			t.Error(errs)

@@ -81,20 +81,48 @@ func (m Manifest) Bytes() (n int64) {
 // hash. One entry is one line.
 func (m Manifest) Text() []byte {
 	var b bytes.Buffer
-	b.WriteString(`{"version":1,"entries":[`)
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
+	b.WriteString(head)
 	for i, e := range m.Entries {
 		if i > 0 {
 			b.Truncate(b.Len() - 1) // the end of the line before
 			b.WriteString(",")
 		}
 		b.WriteString("\n")
-		_ = enc.Encode(e) // texts and numbers alone
+		encode(&b, e)
 	}
-	b.WriteString("]}\n")
+	b.WriteString(tail)
 	return b.Bytes()
 }
+
+// The beginning and the end of a manifest's text.
+const (
+	head = `{"version":1,"entries":[`
+	tail = "]}\n"
+)
+
+// encode writes an entry as one line.
+func encode(b *bytes.Buffer, e Entry) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(e) // texts and numbers alone
+}
+
+// Size is how long the text of a manifest is once the hashes of its files are known.
+func (m Manifest) Size() int64 {
+	size := len(head) + len(tail)
+	var line bytes.Buffer
+	for _, e := range m.Entries {
+		if e.File() {
+			e.SHA256 = unknownHash
+		}
+		line.Reset()
+		encode(&line, e)
+		size += len("\n") + line.Len()
+	}
+	return int64(size)
+}
+
+var unknownHash = strings.Repeat("0", 2*sha256.Size)
 
 // Hash is that of a manifest's text.
 func Hash(text []byte) string {

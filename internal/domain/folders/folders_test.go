@@ -29,6 +29,14 @@ func TestAManifestIsReadAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		var hashless []Entry
+		for _, e := range m.Entries {
+			e.SHA256 = ""
+			hashless = append(hashless, e)
+		}
+		if size := (Manifest{hashless}).Size(); size != int64(len(m.Text())) {
+			t.Errorf("%s: %d bytes were said, and it has %d", name, size, len(m.Text()))
+		}
 		again, err := Parse(m.Text())
 		if err != nil || len(again.Entries) != len(entries) || !bytes.Equal(again.Text(), m.Text()) {
 			t.Errorf("%s: %v\n%s", name, err, m.Text())

@@ -1,0 +1,1 @@
+UPDATE large_uploads SET manifest = 1;
