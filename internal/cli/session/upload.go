@@ -181,13 +181,12 @@ func (s *Session) sendOne(l local, shown *transfer.Meter) (sent, error) {
 // files that are whole. A bucket's may not be known yet; then the store's own checks
 // have to do, and verify says so.
 func (s *Session) verify(list []sent) (whole []api.File, err error) {
-	there, err := s.awaited(list)
-	if err != nil {
-		return nil, err
-	}
+	there, failed := s.awaited(list)
 	for _, l := range list {
 		f, found := there[l.key]
 		switch {
+		case !found && failed != nil:
+			continue // nobody knows
 		case !found:
 			err = errors.Join(err, fmt.Errorf("couldn't upload %s: the server refused it, or it did not arrive", l.path))
 			continue
@@ -199,17 +198,17 @@ func (s *Session) verify(list []sent) (whole []api.File, err error) {
 		}
 		whole = append(whole, f)
 	}
-	return whole, err
+	return whole, errors.Join(failed, err)
 }
 
 // awaited are those of the files that the server has, once it has them all or has had its
-// time.
+// time. With an error they are those that are known by then.
 func (s *Session) awaited(list []sent) (map[string]api.File, error) {
 	there := map[string]api.File{}
 	for waited := time.Duration(0); ; {
 		some, err := s.filesByKey(list)
 		if err != nil {
-			return nil, err
+			return there, err
 		}
 		maps.Copy(there, some)
 		list = slices.DeleteFunc(slices.Clone(list), func(f sent) bool {
@@ -224,7 +223,7 @@ func (s *Session) awaited(list []sent) (map[string]api.File, error) {
 		}
 		pause := min(waited+time.Second, 15*time.Second)
 		if err := s.Sleep(s.Ctx, pause); err != nil {
-			return nil, err
+			return there, err
 		}
 		waited += pause
 	}
