@@ -211,20 +211,43 @@ func (s *site) open(t testing.TB) (*reconciler.Driver, func()) {
 	return d, leave
 }
 
-// pod is that of an attempt.
+// administrator is a client that the cluster's API allows everything, and the API's address.
+func administrator(t *testing.T) (client *http.Client, host string) {
+	t.Helper()
+	config, _, err := Config{Kubeconfig: filepath.Join(cluster(t), "kubeconfig")}.connection()
+	if err == nil {
+		client, err = rest.HTTPClientFor(config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, config.Host
+}
+
+// pod is that of an attempt, as the cluster's API has it.
 func (s *site) pod(t *testing.T, k executor.Key) *corev1.Pod {
 	t.Helper()
-	var found *corev1.Pod
+	name := ""
 	drivertest.Eventually(t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.cluster.podStore.List() {
-			if p := o.(*corev1.Pod); p.Annotations["millrace.dev/run"] == string(k.Run) {
-				found = p
+			if p := o.(*pod); p.Annotations["millrace.dev/run"] == string(k.Run) {
+				name = p.Name
 			}
 		}
-		return found != nil
+		return name != ""
 	}, func() string { return "there is no pod of " + k.Folder() })
+	client, host := administrator(t)
+	answer, err := client.Get(host + "/api/v1/namespaces/" + s.config.Namespace + "/pods/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	found := &corev1.Pod{}
+	if err := json.NewDecoder(answer.Body).Decode(found); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("the pod %s: %s, %v", name, answer.Status, err)
+	}
 	return found
 }
 
@@ -444,15 +467,8 @@ func nobodyMayAsk(t *testing.T, namespace string) {
 // patchNode changes what the cluster knows of its node.
 func patchNode(t *testing.T, of, kind, patch string) {
 	t.Helper()
-	config, _, err := Config{Kubeconfig: filepath.Join(cluster(t), "kubeconfig")}.connection()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequest(http.MethodPatch, config.Host+"/api/v1/nodes/millrace-node"+of, strings.NewReader(patch))
+	client, host := administrator(t)
+	r, err := http.NewRequest(http.MethodPatch, host+"/api/v1/nodes/millrace-node"+of, strings.NewReader(patch))
 	if err != nil {
 		t.Fatal(err)
 	}
