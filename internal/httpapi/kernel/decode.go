@@ -160,6 +160,9 @@ func Sentence(d fault.Detail) string {
 // everyProblem tries the fields one by one, because the decoder stops at the
 // first that is wrong.
 func everyProblem(try func([]byte) error, body []byte, first error) (wrong []fault.Detail) {
+	if _, tooMany := errors.AsType[errTooMany](first); tooMany {
+		return []fault.Detail{Problem(first)} // reading the list again would take as much once more
+	}
 	fields := fieldsOf(body)
 	for _, name := range SortedKeys(fields) {
 		if wrong = append(wrong, problemsOfField(try, name, fields[name])...); len(wrong) >= mostProblems {
