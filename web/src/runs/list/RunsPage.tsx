@@ -23,7 +23,7 @@ import { Tags } from "../../ui/Tags.tsx";
 import { Time, useNow } from "../../ui/Time.tsx";
 import { useSettled } from "../../ui/useSettled.ts";
 import { workflowsQuery } from "../../workflows/queries.ts";
-import { firstLine } from "../page/reported.ts";
+import { firstLine } from "../errorMessage.ts";
 import { pageOfRuns, type RunFilter, type RunRow, runsQuery } from "../queries.ts";
 import { waitingText } from "../waiting.ts";
 import { BulkActions } from "./BulkActions.tsx";

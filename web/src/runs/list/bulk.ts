@@ -1,6 +1,6 @@
 // Actions on several runs.
 import { csv } from "../../ui/csv.ts";
-import { firstLine } from "../page/reported.ts";
+import { firstLine } from "../errorMessage.ts";
 import type { RunRow } from "../queries.ts";
 
 /** runsCsv is runs as a table. */

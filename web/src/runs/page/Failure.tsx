@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useStore } from "zustand";
 import { Button } from "../../ui/Button.tsx";
 import { Copy } from "../../ui/Copy.tsx";
+import { firstLine } from "../errorMessage.ts";
 import { plain } from "../log/ansi.ts";
 import { LogLines } from "../log/LogLines.tsx";
 import { isReported } from "../queries.ts";
@@ -11,7 +12,6 @@ import { FailedItems } from "./FailedItems.tsx";
 import { causeOf, firstFailure, named, nextStep, tailOf } from "./failure.ts";
 import { failedText } from "./items.ts";
 import { failedProcesses } from "./processes.ts";
-import { firstLine } from "./reported.ts";
 import { StepLink } from "./StepLink.tsx";
 
 /** Failure says what went wrong, where, and what to do next. */

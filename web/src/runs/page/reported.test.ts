@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boxOf, firstLine, type Metric, measured, type Task, taskFacts } from "./reported.ts";
+import { boxOf, type Metric, measured, type Task, taskFacts } from "./reported.ts";
 
 const metric = (of: string, ...[min, q1, median, q3, max]: number[]): Metric =>
   ({ node: "ALIGN", of, min, q1, median, q3, max, mean: 0 }) as Metric;
@@ -30,12 +30,4 @@ test("the quartiles of a step lie on one scale", () => {
 
 test("measures that are not known are left out", () => {
   expect(measured([metric("time"), metric("mem"), metric("mem"), metric("colour")])).toEqual(["mem", "time"]);
-});
-
-test("an error report has a heading and the rest", () => {
-  expect(firstLine("one")).toEqual(["one", ""]);
-  expect(firstLine("Error executing process > 'A'\n\nCaused by:\n  x\n")).toEqual([
-    "Error executing process > 'A'",
-    "Caused by:\n  x",
-  ]);
 });

@@ -81,10 +81,3 @@ export function boxOf(
     max: at(metric.max),
   };
 }
-
-/** firstLine splits a message into its first line and the rest. */
-export function firstLine(message: string): [first: string, rest: string] {
-  const text = message.trim();
-  const end = text.indexOf("\n");
-  return end < 0 ? [text, ""] : [text.slice(0, end), text.slice(end + 1).replace(/^\n+/, "")];
-}

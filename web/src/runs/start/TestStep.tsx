@@ -6,8 +6,8 @@ import { apiOf, useApi } from "../../api/team.ts";
 import { useWhyNot } from "../../identity/queries.ts";
 import { active, StatusPill } from "../../page/status.tsx";
 import { Button, buttonClass } from "../../ui/Button.tsx";
+import { firstLine } from "../errorMessage.ts";
 import { ColoredText } from "../log/ColoredText.tsx";
-import { firstLine } from "../page/reported.ts";
 import { runQuery } from "../queries.ts";
 import { Outputs } from "../results/Outputs.tsx";
 
