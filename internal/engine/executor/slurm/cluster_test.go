@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
@@ -63,16 +62,15 @@ func shownToNobody(t *testing.T) {
 
 func impossible(t *testing.T) {
 	b := drivertest.NewFixture(t, maker)
-	s := b.Spec(t, "true")
-	s.VCPU = 1000
-	seen := b.Do(t, s)
-	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "Slurm refused the task") {
-		t.Errorf("%s: %s", seen.Reason, seen.Detail)
-	}
-	s = b.Spec(t, "true")
-	s.GPU = 3
-	if _, err := b.Driver.Submit(t.Context(), executor.NoRun, s); !fault.Is(err, fault.KindConflict) {
-		t.Errorf("three of two GPUs: %v", err)
+	for what, ask := range map[string]func(*executor.Spec){
+		"more processors than any machine has": func(s *executor.Spec) { s.VCPU = 1000 },
+		"three of two GPUs":                    func(s *executor.Spec) { s.GPU = 3 },
+	} {
+		s := b.Spec(t, "true")
+		ask(&s)
+		if seen := b.Do(t, s); seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "Slurm refused the task") {
+			t.Errorf("%s: %s: %s", what, seen.Reason, seen.Detail)
+		}
 	}
 }
 
