@@ -213,21 +213,21 @@ func TestAHostileBundleIsRefused(t *testing.T) {
 func TestAnItemIsLoadedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	bundle, _, contents := made(t)
-	ctx, stop := context.WithCancel(t.Context())
 	for name, tt := range map[string]struct {
-		check func(offline.Item) error
+		check func(i offline.Item, stop func()) error
 		want  error
 	}{
-		"refused": {func(i offline.Item) error {
+		"refused": {func(i offline.Item, _ func()) error {
 			if i.Value == "one" {
 				return nil
 			}
 			return fs.ErrInvalid
 		}, fs.ErrInvalid},
-		"ended": {func(offline.Item) error { stop(); return nil }, context.Canceled},
+		"ended": {func(_ offline.Item, stop func()) error { stop(); return nil }, context.Canceled},
 	} {
 		data := t.TempDir()
-		names, err := load(ctx, bundle, data, tt.check)
+		ctx, stop := context.WithCancel(t.Context())
+		names, err := load(ctx, bundle, data, func(i offline.Item) error { return tt.check(i, stop) })
 		f := offline.Folder(filepath.Join(data, "offline"))
 		_, first, _ := f.Lookup(offline.Package, contents[0].SHA256)
 		_, second, _ := f.Lookup(offline.Package, contents[1].SHA256)
