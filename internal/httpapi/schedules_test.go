@@ -26,7 +26,8 @@ func TestAScheduleEndToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := h.call("GET", under, "", as).want(200).at("data").([]any)[0].(map[string]any)
-		fired := row["firings"].([]any)[0].(map[string]any)
+		firings := row["firings"].([]any)
+		fired := firings[len(firings)-1].(map[string]any) // two minutes may have begun, and the second one is skipped
 		if fired["outcome"] != "started" {
 			t.Fatalf("%v", row)
 		}
