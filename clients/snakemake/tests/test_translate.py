@@ -63,4 +63,4 @@ def test_a_job_has_the_ends_of_its_logs(tmp_path: Path) -> None:
     failed, _ = says(snakemake, "", ERROR, event="job_error", jobid=2, rule_name="align", log=[str(log), "none.log"])
     for event, most in ((done, 4096), (failed, 48_000)):
         message = event["task"]["message"]
-        assert most // 2 < len(message) < most and message.endswith("many\nthe last\n") and f"\n{log}:\n" in message
+        assert most // 2 < len(message) < most and message.endswith("many\nthe last\n") and f"{log}:\n" in message
