@@ -77,6 +77,44 @@ func TestARealRunInItsSandbox(t *testing.T) {
 	}
 }
 
+func TestAFailedRunSaysWhereItFailedAndWhatMayHelp(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir())
+	token, _, _ := s.signUp("ada")
+	failure := func(definition string) map[string]any {
+		t.Helper()
+		r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, definition))))
+		f, _ := r["failure"].(map[string]any)
+		if r["status"] != "failed" || f == nil {
+			t.Fatalf("%v: %v", r["status"], f)
+		}
+		return f
+	}
+	first := func(f map[string]any) map[string]any {
+		list, _ := f["suggestions"].([]any)
+		if len(list) == 0 {
+			t.Fatalf("nothing is suggested: %v", f)
+		}
+		return list[0].(map[string]any)
+	}
+	f := failure(`{"nodes":[{"id":"count","command":"printf '\\033[31mbegin\\033[0m\\n10 %%\\r20 %%\\n'; if [ $ITEM = 2 ]; then no_such_program_here x; fi","scatter":{"over":"[1,2,3]"}}]}`)
+	lines := fmt.Sprint(f["lines"])
+	if f["node"] != "count" || f["item"] != 1.0 || f["attempt"] != 1.0 || f["exitCode"] != 127.0 || !strings.HasPrefix(lines, "[begin 20 % ") || !strings.Contains(lines, "no_such_program_here: command not found") {
+		t.Errorf("%v", f)
+	}
+	if s := first(f); s["code"] != "missing_program" || s["edit"] != nil {
+		t.Errorf("%v", s)
+	}
+	f = failure(`{"nodes":[{"id":"read","interpreter":"python3","command":"import no_such_module_here"}]}`)
+	edit, _ := first(f)["edit"].(map[string]any)
+	if f["item"] != nil || edit["node"] != "read" || edit["field"] != "environment.pip" || fmt.Sprint(edit["value"]) != "[no_such_module_here]" {
+		t.Errorf("%v", f)
+	}
+	if r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, `{"nodes":[{"id":"a","command":"true"}]}`)))); r["failure"] != nil {
+		t.Errorf("a run that completed has a failure: %v", r["failure"])
+	}
+}
+
 func TestAScatterMayLoseShards(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--data", t.TempDir())

@@ -136,6 +136,47 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   calm(page);
 });
 
+test("a failed run suggests an edit, which is made at a click and taken back by undo", async () => {
+  const ada = await harness.person("Ada Quill");
+  const { page } = ada;
+  const command = "import no_such_module_here";
+  const step = { id: "read", name: "Read", type: "task", position: { x: 0, y: 0 }, interpreter: "python3", command };
+  const { runId, workflowId } = await start(ada, { name: "Module", definition: { version: 1, nodes: [step] } });
+  await ended(ada, runId);
+  const suggested = page
+    .getByRole("list", { name: "What may help" })
+    .getByText(/^No module named no_such_module_here: add/);
+  const apply = page.getByRole("link", { name: "Apply in the editor" });
+  const packages = async () => {
+    const { body } = await ada.api("GET", `/api/workflows/${workflowId}`);
+    return JSON.stringify(body.data.definition.nodes[0].environment?.pip ?? null);
+  };
+  const become = (wanted: string) =>
+    until(`the packages are ${wanted}`, async () => (await packages()) === wanted || null);
+
+  await page.goto(`${harness.url}/runs/${runId}`);
+  await suggested.waitFor();
+  await look(page, "run-suggestion");
+  await apply.click();
+  await page.getByText("Applied the suggestion").waitFor();
+  await become('["no_such_module_here"]');
+  await page.getByRole("button", { name: "Undo" }).last().click();
+  await become("null");
+
+  // The edit is made once: not by a reload, and not over what was changed since.
+  await page.reload();
+  await page.getByText("Saved", { exact: true }).waitFor();
+  expect(await packages()).toBe("null");
+  const changed = { ...step, environment: { pip: ["numpy"] } };
+  const put = { definition: { version: 1, nodes: [changed] } };
+  expect((await ada.api("PUT", `/api/workflows/${workflowId}`, put)).status).toBe(200);
+  await page.goto(`${harness.url}/runs/${runId}`);
+  await apply.click();
+  await page.getByText("The step has changed since that run").waitFor();
+  expect(await packages()).toBe('["numpy"]');
+  calm(page);
+});
+
 test("a hundred thousand lines are scrolled, searched as a whole, and coloured", async () => {
   const ada = await harness.person("Ada Ridge");
   const { page } = ada;

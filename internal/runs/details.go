@@ -16,8 +16,9 @@ import (
 // Detailed is a run with what it has come to.
 type Detailed struct {
 	Run
-	Nodes []Node
-	Log   LogPage
+	Nodes   []Node
+	Failure *Failure // nil: it did not fail, or in no step
+	Log     LogPage
 }
 
 // Detailed is one run of the caller's team with its nodes and the end of its
@@ -38,6 +39,9 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	}
 	d := Detailed{Run: r}
 	if d.Nodes, err = s.NodesOf(ctx, r); err != nil {
+		return d, err
+	}
+	if d.Failure, err = s.failureOf(ctx, r, d.Nodes); err != nil {
 		return d, err
 	}
 	now, err := s.Snapshot(ctx, caller.Team, id, -1)

@@ -205,6 +205,12 @@ func showRun(s *session.Session, r api.Run) {
 	if lines != "" {
 		s.Say("\n%s", screen.CleanLines(lines))
 	}
+	if r.Failure != nil && len(r.Failure.Suggestions) > 0 {
+		s.Say("")
+		for _, each := range r.Failure.Suggestions {
+			s.Say("Suggestion: %s", screen.Clean(each.Message))
+		}
+	}
 	rows := [][]string{{"STEP", "NAME", "STATUS", "ATTEMPT", "ITEMS", "DURATION", "PEAK MEMORY", "EXIT"}}
 	for _, n := range r.Nodes {
 		items, memory, exit := "–", "–", "–"

@@ -63,6 +63,16 @@ func TestWhyARunFailedIsShownLineByLine(t *testing.T) {
 	}
 }
 
+func TestWhatMayHelpAFailedRunIsShown(t *testing.T) {
+	t.Parallel()
+	s := serve(t, map[string]string{"GET /api/runs/run_1": `{"id":"run_1","status":"failed","errorMessage":"Step a exited with status 127","nodes":[],
+		"failure":{"node":"a","item":null,"attempt":1,"exitCode":127,"lines":["bash: samtools: command not found"],"suggestions":[{"code":"missing_program","message":"samtools: command not found: use conda\u001b[2J or an image.","edit":null}]}}`})
+	d, _ := s.types(t, "runs", "view", "run_1")
+	if got := d.Printed.String(); !strings.Contains(got, "\nSuggestion: samtools: command not found: use conda[2J or an image.\n") {
+		t.Errorf("it prints\n%s", got)
+	}
+}
+
 func TestRunsAreListedAsTheyWereAskedFor(t *testing.T) {
 	t.Parallel()
 	const row = `{"id":"run_%d","number":%d,"workflowName":"count","status":"failed","progressPercent":66.7,"compute":{"vcpu":2,"ramGb":8,"gpu":1},"durationMs":61000,"creditsUsed":1234.5,"createdAt":"2020-03-02T12:00:00.000Z"}`

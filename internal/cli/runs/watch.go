@@ -114,6 +114,11 @@ func summary(s *session.Session, r api.Run) {
 		}
 		return
 	}
+	if r.Failure != nil {
+		for _, each := range r.Failure.Suggestions {
+			s.Note("Suggestion: %s", screen.Clean(each.Message))
+		}
+	}
 	s.Note("See its log with: millrace logs %s", r.ID)
 }
 

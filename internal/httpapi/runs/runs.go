@@ -96,7 +96,23 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 	for _, n := range d.Nodes {
 		out.Nodes = append(out.Nodes, NodeOut(n, now))
 	}
+	if d.Failure != nil {
+		out.Failure = failure(*d.Failure)
+	}
 	return out, nil
+}
+
+// failure is where a run failed, as the API shows it.
+func failure(f runs.Failure) *api.RunFailure {
+	out := &api.RunFailure{Node: f.Node, Item: f.Item, Attempt: f.Attempt, ExitCode: f.ExitCode, Lines: f.Lines, Suggestions: []api.RunSuggestion{}}
+	for _, s := range f.Suggestions {
+		one := api.RunSuggestion{Code: s.Code, Message: s.Message}
+		if s.Edit != nil {
+			one.Edit = &api.SuggestedEdit{Node: s.Edit.Node, Field: s.Edit.Field, Value: s.Edit.Value}
+		}
+		out.Suggestions = append(out.Suggestions, one)
+	}
+	return out
 }
 
 // outputLocation is where a run's outputs are kept.

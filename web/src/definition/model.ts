@@ -31,3 +31,17 @@ export function groupBy<T>(list: Iterable<T>, keyOf: (each: T) => string): Map<s
   }
   return groups;
 }
+
+/** valueAt reads fields of a definition by their paths, in which steps and edges are named by ids. */
+export function valueAt(definition: Definition): (path: string) => unknown {
+  return (path) => {
+    let value: unknown = definition;
+    for (const name of path.split(".")) {
+      if (Array.isArray(value)) value = value.find((each: { id?: unknown }) => each.id === name);
+      else if (typeof value === "object" && value !== null && Object.hasOwn(value, name))
+        value = (value as Record<string, unknown>)[name];
+      else return undefined;
+    }
+    return value;
+  };
+}

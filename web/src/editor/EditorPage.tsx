@@ -17,6 +17,7 @@ import { DraftInput } from "./fields.tsx";
 import { People } from "./People.tsx";
 import { cannotRun, RunButton } from "./RunButton.tsx";
 import { SaveTrouble } from "./SaveState.tsx";
+import { SuggestedEdit } from "./SuggestedEdit.tsx";
 import { Session } from "./session.ts";
 import { LeftEdits, LostEdits } from "./UnsavedEdits.tsx";
 import { untilLoaded } from "./untilLoaded.ts";
@@ -163,6 +164,7 @@ function Living(props: {
         <>
           <SaveTrouble />
           <LeftEdits name={workflow.name} />
+          <SuggestedEdit />
           <Suspense fallback={null}>{workflow.git && <FollowsGit workflow={workflow} git={workflow.git} />}</Suspense>
         </>
       }

@@ -1,5 +1,5 @@
 // Renaming something together with everything that refers to it.
-import type { Definition, Edit } from "../../definition/model.ts";
+import { type Definition, type Edit, valueAt } from "../../definition/model.ts";
 import { type Name, type Reference, referencesTo, renamed } from "../../definition/references.ts";
 import type { Document } from "./document.ts";
 
@@ -70,18 +70,4 @@ function declaredIn(what: Name): string {
   if (what.kind === "output") return `nodes.${what.node}.outputs`;
   if (what.kind === "port") return `nodes.${what.node}.inputs`;
   return what.kind === "input" ? "inputs" : "parameters";
-}
-
-/** valueAt reads fields of a definition by their paths, in which steps and edges are named by ids. */
-function valueAt(definition: Definition): (path: string) => unknown {
-  return (path) => {
-    let value: unknown = definition;
-    for (const name of path.split(".")) {
-      if (Array.isArray(value)) value = value.find((each: { id?: unknown }) => each.id === name);
-      else if (typeof value === "object" && value !== null && Object.hasOwn(value, name))
-        value = (value as Record<string, unknown>)[name];
-      else return undefined;
-    }
-    return value;
-  };
 }

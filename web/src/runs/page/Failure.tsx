@@ -13,6 +13,7 @@ import { causeOf, firstFailure, named, nextStep, tailOf } from "./failure.ts";
 import { failedText } from "./items.ts";
 import { failedProcesses } from "./processes.ts";
 import { StepLink } from "./StepLink.tsx";
+import { Suggestions } from "./Suggestions.tsx";
 
 /** Failure says what went wrong, where, and what to do next. */
 export function Failure({
@@ -86,6 +87,7 @@ export function Failure({
           </div>
         )
       )}
+      <Suggestions run={run} />
       <p className="mt-3 text-sm">
         {isReported(run)
           ? "Check the task's script and work folder under Items, fix the cause, and run the pipeline again."
