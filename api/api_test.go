@@ -141,6 +141,7 @@ GET POST /api/workflows/{id}/triggers
 DELETE /api/workflows/{id}/triggers/{triggerId}
 POST /hooks/{token}
 POST /api/workflows/validate
+POST /api/runs/{id}/explain
 POST /api/runs/{id}/retry
 POST /api/runs/{id}/retry/preview
 GET /api/runs/{id}/logs

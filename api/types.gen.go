@@ -3746,6 +3746,15 @@ type RunEvents struct {
 	LastSeq int64 `json:"lastSeq"`
 }
 
+// RunExplanation defines model for RunExplanation.
+type RunExplanation struct {
+	// Edit A change of the step that the model proposes; null where it has none that the definition could take.
+	Edit *SuggestedEdit `json:"edit"`
+
+	// Text Why the run failed and what to do, as plain text.
+	Text string `json:"text"`
+}
+
 // RunFailure defines model for RunFailure.
 type RunFailure struct {
 	// Attempt The last one; 0 where nothing ran.
@@ -5702,6 +5711,12 @@ type ListRunEventsParams struct {
 	// Limit How many to give.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ExplainRunParams defines parameters for ExplainRun.
+type ExplainRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

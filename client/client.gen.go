@@ -544,6 +544,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 	ListRunEvents(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ExplainRun Explain a failure
+	//
+	// Has the hosted model say why a run failed, and propose an edit. It is shown the definition of the step without its variables, the error, and the last lines of the log, in which secrets are masked. Counts as a request of the chat.
+	//
+	// Corresponds with POST /api/runs/{id}/explain (the `ExplainRun` operationId).
+	ExplainRun(ctx context.Context, id RunID, params *ExplainRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RevokeResultLink Revoke a result link
 	//
 	// Ends a result link at once.
@@ -2217,6 +2224,23 @@ func (c *Client) DownloadRunCrate(ctx context.Context, id RunID, params *Downloa
 // Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 func (c *Client) ListRunEvents(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListRunEventsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExplainRun Explain a failure
+//
+// Has the hosted model say why a run failed, and propose an edit. It is shown the definition of the step without its variables, the error, and the last lines of the log, in which secrets are masked. Counts as a request of the chat.
+//
+// Corresponds with POST /api/runs/{id}/explain (the `ExplainRun` operationId).
+func (c *Client) ExplainRun(ctx context.Context, id RunID, params *ExplainRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExplainRunRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6368,6 +6392,55 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 	return req, nil
 }
 
+// NewExplainRunRequest constructs an http.Request for the ExplainRun method
+func NewExplainRunRequest(server string, id RunID, params *ExplainRunParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/explain", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRevokeResultLinkRequest constructs an http.Request for the RevokeResultLink method
 func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLinkParams) (*http.Request, error) {
 	var err error
@@ -10349,6 +10422,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 	ListRunEventsWithResponse(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*ListRunEventsResponse, error)
 
+	// ExplainRunWithResponse Explain a failure
+	//
+	// Has the hosted model say why a run failed, and propose an edit. It is shown the definition of the step without its variables, the error, and the last lines of the log, in which secrets are masked. Counts as a request of the chat.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/runs/{id}/explain (the `ExplainRun` operationId).
+	ExplainRunWithResponse(ctx context.Context, id RunID, params *ExplainRunParams, reqEditors ...RequestEditorFn) (*ExplainRunResponse, error)
+
 	// RevokeResultLinkWithResponse Revoke a result link
 	//
 	// Ends a result link at once.
@@ -12305,6 +12387,34 @@ func (r ListRunEventsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListRunEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ExplainRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RunExplanation `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ExplainRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExplainRunResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14765,6 +14875,21 @@ func (c *ClientWithResponses) ListRunEventsWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseListRunEventsResponse(rsp)
+}
+
+// ExplainRunWithResponse Explain a failure
+//
+// Has the hosted model say why a run failed, and propose an edit. It is shown the definition of the step without its variables, the error, and the last lines of the log, in which secrets are masked. Counts as a request of the chat.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/runs/{id}/explain (the `ExplainRun` operationId).
+func (c *ClientWithResponses) ExplainRunWithResponse(ctx context.Context, id RunID, params *ExplainRunParams, reqEditors ...RequestEditorFn) (*ExplainRunResponse, error) {
+	rsp, err := c.ExplainRun(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExplainRunResponse(rsp)
 }
 
 // RevokeResultLinkWithResponse Revoke a result link
@@ -17340,6 +17465,37 @@ func ParseListRunEventsResponse(rsp *http.Response) (*ListRunEventsResponse, err
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RunEvents `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseExplainRunResponse parses an HTTP response from a ExplainRunWithResponse call
+func ParseExplainRunResponse(rsp *http.Response) (*ExplainRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExplainRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RunExplanation `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

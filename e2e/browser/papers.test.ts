@@ -31,9 +31,19 @@ afterAll(async () => {
   model?.close();
 });
 
-/** The model writes half of an answer, unless it is to think first, and the rest when the test lets it. Asked for JSON, it has none. */
+/**
+ * The model writes half of an answer, unless it is to think first, and the rest when the test lets it. It explains
+ * why runs fail, and cannot read papers.
+ */
 function answer(body: string, response: import("node:http").ServerResponse): void {
   const asked = JSON.parse(body);
+  if (asked.response_format?.type === "json_object") {
+    const said = { text: "The column is called “mass”.", edit: { field: "command", value: "echo mass" } };
+    const message = { role: "assistant", content: JSON.stringify(said) };
+    response.writeHead(200, { "Content-Type": "application/json" });
+    response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] }));
+    return;
+  }
   if (!asked.stream) {
     response.writeHead(503).end();
     return;
@@ -207,5 +217,27 @@ test("an answer that streams during a switch stays in its team", async () => {
   expect(await page.getByText("zcat reads.fq.gz").count()).toBe(0);
   await switchTo("Cy Chats's team");
   await page.getByText("zcat reads.fq.gz | wc -l").waitFor();
+  calm(page);
+});
+
+test("the model explains a failed run, and its edit is looked at, applied and run", async () => {
+  const { page, api } = await harness.person("Ada Lindt");
+  const step = { id: "weigh", name: "Weigh", type: "task", position: { x: 0, y: 0 }, command: "echo weight; exit 3" };
+  const made = await api("POST", "/api/workflows", { name: "Weights", definition: { version: 1, nodes: [step] } });
+  const started = await api("POST", "/api/runs", { workflowId: made.body.data.id });
+  await page.goto(`${harness.url}/runs/${started.body.data.runId}`);
+  const wrong = page.getByRole("region", { name: "What went wrong" });
+  await wrong.getByRole("button", { name: "Explain" }).click();
+  const explanation = wrong.getByRole("region", { name: "Explanation" });
+  await explanation.getByText("The column is called “mass”.").waitFor();
+  await explanation.getByText("- echo weight; exit 3").waitFor();
+  await explanation.getByText("+ echo mass").waitFor();
+  await look(page, "run-explained");
+  await explanation.getByRole("link", { name: "Apply in the editor" }).click();
+  await page.locator(".cm-content", { hasText: "echo mass" }).waitFor();
+  await page.getByText("Saved", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Run from here" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
   calm(page);
 });

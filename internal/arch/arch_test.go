@@ -175,7 +175,6 @@ var alone = map[string]string{
 	"internal/domain/document":                       "pure: a definition and its document become each other",
 	"internal/domain/graph/layout":                   "knows numbers only, no steps",
 	"internal/domain/reuse":                          "pure: it foretells what the engine will do",
-	"internal/domain/suggest":                        "pure: a table of causes, read against lines",
 	"internal/engine/failures":                       "pure: it says why an attempt failed",
 	"internal/engine/inputs":                         "what a run is given, for all runs of a worker",
 	"internal/engine/plan":                           "pure: it says what can start",

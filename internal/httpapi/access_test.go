@@ -134,6 +134,7 @@ var routeRows = map[string]rights{
 	"POST /api/me/filters":                             everybody(201).with(`{"name":"n","filter":{"status":"failed"}}`),
 	"DELETE /api/me/filters/{id}":                      everybody(404).elsewhere(404),                   // one's own: TestPeopleKeepFilters
 	"PATCH /api/runs/{id}":                             admins(200).with(`{"name":"n"}`).elsewhere(404), // a member's own: TestPeopleNameTheirRuns
+	"POST /api/runs/{id}/explain":                      writers(503).elsewhere(404),                     // with a model: TestTheModelExplainsAFailure
 	"POST /api/runs/{id}/cancel":                       admins(200).elsewhere(404),                      /* a member's own: TestMembersCancelWhatTheyStarted */
 	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),
 	"POST /api/runs/{id}/retry/preview":                writers(200).elsewhere(404),

@@ -27,6 +27,7 @@ var notOnRecord = map[string]string{
 	"PUT /api/notifications":                 "what somebody has read is theirs to know",
 	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
 	"POST /api/ai/proxy/v1/chat/completions": "only counted",
+	"POST /api/runs/{id}/explain":            "only counted",
 	"POST /api/files/uploads/{id}/parts":     "allowed by POST /api/files/uploads",
 	"DELETE /api/files/uploads/{id}":         "nothing has come of it",
 	"PUT /objects/{key...}":                  "allowed by POST /api/files/presign",

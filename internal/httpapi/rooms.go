@@ -69,7 +69,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Reported: o.Reported, Finding: o.Finding, Files: o.Files, Billing: o.Billing,
 			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Notifications: o.Notifications, Audit: o.Audit, Connections: o.Connections, Environments: o.Environments, Server: server, Log: o.Log, Now: o.Now,
 		},
-		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
+		ai:          &ai.API{AI: o.AI, Chat: o.Chat, Runs: o.Runs, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
 		billing:     &billing.API{Billing: o.Billing, Workflows: o.Workflows, AI: o.AI, Pages: o.Pages, Now: o.Now},
 		clients:     &clients.API{Catalog: o.Clients},

@@ -187,6 +187,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/ai/status", Who: kernel.Member, May: access.Read, Handle: a.ai.GetAnalysis},
 		{Pattern: "GET /api/ai/analyses", Who: kernel.Member, May: access.Read, Handle: a.ai.ListAnalyses},
 		{Pattern: "POST /api/ai/proxy/v1/chat/completions", Who: kernel.Member, May: access.Chat, Body: kernel.ChatBody, FailsAs: kernel.ChatFailure, Slow: true, Handle: a.ai.CompleteChat},
+		{Pattern: "POST /api/runs/{id}/explain", Who: kernel.Member, May: access.EditWorkflows, Slow: true, Handle: a.ai.ExplainRun},
 
 		{Pattern: "GET /api/billing/credits", Who: kernel.Member, May: access.Read, Handle: a.billing.GetCredits},
 		{Pattern: "GET /api/billing/usage", Who: kernel.Member, May: access.Read, Handle: a.billing.ListUsage},

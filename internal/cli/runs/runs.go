@@ -26,6 +26,7 @@ type Command struct {
 	Compare     runsCompare     `cmd:"" help:"Compare two runs."`
 	Sweep       runsSweep       `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
 	Share       runsShare       `cmd:"" help:"Create a link to a run's results, for people without an account."`
+	Explain     runsExplain     `cmd:"" help:"Have the model of the server explain why a run failed."`
 	Links       runsLinks       `cmd:"" help:"List links to a run's results."`
 	Unshare     runsUnshare     `cmd:"" help:"Revoke a link to a run's results."`
 	Environment runsEnvironment `cmd:"" help:"Show the packages installed for a step, the lock file, or the installation log."`

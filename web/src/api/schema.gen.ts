@@ -760,6 +760,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain a failure
+         * @description Has the hosted model say why a run failed, and propose an edit. It is shown the definition of the step without its variables, the error, and the last lines of the log, in which secrets are masked. Counts as a request of the chat.
+         */
+        post: operations["explainRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/retry": {
         parameters: {
             query?: never;
@@ -5036,6 +5056,12 @@ export interface components {
             lines: string[];
             /** @description What may help, the most likely first; at most 3. Rules find it by the error code and the lines. */
             suggestions: components["schemas"]["RunSuggestion"][];
+        };
+        RunExplanation: {
+            /** @description Why the run failed and what to do, as plain text. */
+            text: string;
+            /** @description A change of the step that the model proposes; null where it has none that the definition could take. */
+            edit: components["schemas"]["SuggestedEdit"] | null;
         };
         RunSuggestion: {
             /** @description `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come. */
@@ -9392,6 +9418,43 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    explainRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RunExplanation"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -1,6 +1,5 @@
-import { lineDiff } from "../graph/diff.ts";
+import { LineDiff } from "../graph/LineDiff.tsx";
 import { Button } from "../ui/Button.tsx";
-import { classes } from "../ui/classes.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { useCanEdit, useGraph, useSession, useShown, useWorkspace } from "./context.ts";
 import { type Leftover, scriptEdits, whyLeft } from "./document/rename.ts";
@@ -58,19 +57,7 @@ export function LeftoverDialog({ leftover, onClose }: { leftover: Leftover; onCl
                 {variable && <span className="text-muted">, variable {variable}</span>}
               </h3>
               <pre className="overflow-x-auto rounded-lg border bg-sunken py-1.5 text-xs leading-relaxed">
-                {lineDiff(before, String(value), 1).map((line, at) => (
-                  <span
-                    // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
-                    key={at}
-                    className={classes(
-                      "block px-3 whitespace-pre-wrap",
-                      line.sign === "+" && "bg-ok-soft",
-                      line.sign === "-" && "bg-danger-soft",
-                    )}
-                  >
-                    {line.sign} {line.text}
-                  </span>
-                ))}
+                <LineDiff before={before} after={String(value)} around={1} />
               </pre>
             </section>
           );

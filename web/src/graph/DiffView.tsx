@@ -1,6 +1,6 @@
 import type { Definition } from "../definition/model.ts";
-import { classes } from "../ui/classes.ts";
-import { differences, lineDiff, sameLayout, sorted } from "./diff.ts";
+import { differences, sameLayout, sorted } from "./diff.ts";
+import { LineDiff } from "./LineDiff.tsx";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" };
 
@@ -30,19 +30,7 @@ export function DiffView({ before, after }: { before: Definition; after: Definit
               {entry.fields.length > 0 && <span className="text-muted">: {entry.fields.join(", ")}</span>}
             </summary>
             <pre tabIndex={0} className="max-h-80 overflow-auto border-t bg-sunken py-1.5 text-xs leading-relaxed">
-              {lineDiff(text(part(before, entry.id)), text(part(after, entry.id))).map((line, at) => (
-                <span
-                  // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
-                  key={at}
-                  className={classes(
-                    "block px-3 whitespace-pre-wrap",
-                    line.sign === "+" && "bg-ok-soft",
-                    line.sign === "-" && "bg-danger-soft",
-                  )}
-                >
-                  {line.sign} {line.text}
-                </span>
-              ))}
+              <LineDiff before={text(part(before, entry.id))} after={text(part(after, entry.id))} />
             </pre>
           </details>
         </li>

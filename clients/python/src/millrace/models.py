@@ -4046,6 +4046,20 @@ class RunRow(Model):
     """
 
 
+class RunExplanation(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    text: str
+    """
+    Why the run failed and what to do, as plain text.
+    """
+    edit: SuggestedEdit | None
+    """
+    A change of the step that the model proposes; null where it has none that the definition could take.
+    """
+
+
 class RunSuggestion(Model):
     model_config = ConfigDict(
         extra='allow',
