@@ -5,7 +5,7 @@ STATICCHECK_VERSION := v0.8.2
 GOFUMPT_VERSION     := v0.12.0
 FUZZTIME            ?= 1m
 
-VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION     := $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null || echo dev)
 TOOLS       := $(CURDIR)/.cache/bin
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 GOFUMPT     := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo dev web shim attempt build uv image deb release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python test-mcp attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run demo dev web shim attempt build uv image packages release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python test-mcp attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -89,23 +89,25 @@ image: web ## Write container images to bin/images as OCI layouts, with SBOM and
 			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json -uv bin/programs/uv) \
 			$(foreach arch,$(IMAGE_ARCHITECTURES),linux/$(arch)=bin/programs/$$name-linux-$(arch)) || exit 1; done
 
-deb: web ## Write a Debian package for this machine to bin/packages
-	VERSION=$(VERSION) scripts/cross-build linux $(shell go env GOARCH) bin/programs millrace
-	scripts/fetch-uv $(shell go env GOARCH) bin/programs/uv-linux-$(shell go env GOARCH)
+ARCH := $(shell go env GOARCH)
+
+packages: web ## Write a .deb and an .rpm for machines like this one to bin/packages
+	VERSION=$(VERSION) scripts/cross-build linux $(ARCH) bin/programs millrace
+	scripts/fetch-uv $(ARCH) bin/programs/uv-linux-$(ARCH)
 	rm -rf bin/packages
-	VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE) scripts/make-deb bin/programs/millrace-linux-$(shell go env GOARCH) bin/programs/uv-linux-$(shell go env GOARCH) $(shell go env GOARCH) bin/packages
+	VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE) scripts/make-packages bin/programs/millrace-linux-$(ARCH) bin/programs/uv-linux-$(ARCH) $(ARCH) bin/packages
 
-release: web ## Write programs for Linux and macOS to bin/release, with SBOM, checksums and changelog
-	VERSION=$(VERSION) scripts/make-release bin/release
+release: web ## Write the files of a tagged version to bin/release, signed with SIGNING_KEY
+	SIGNING_KEY='$(SIGNING_KEY)' scripts/make-release bin/release
 
-test-deploy: setup-test image deb ## Test what is deployed: images and packages that run, the compose file, the chart, alerts
+test-deploy: setup-test image packages ## Test what is deployed: images and packages that run, the compose file, the chart, alerts
 	@scripts/skipped $(MAKE) -j1 --no-print-directory deployments
 
 deployments:
 	go run ./tools/gotest -C tools/rules -count=1 ./...
 	MILLRACE_TEST_PROGRAM=$(CURDIR)/bin/programs/millrace-linux-$(shell go env GOARCH) scripts/with-postgres scripts/with-s3 scripts/with-caddy go run ./tools/gotest -C tools/deploy -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images $(GOTEST) -count=1 -run TestTheImageServes ./tools/image
-	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' $(GOTEST) -count=1 -run TestThePackageComesAndGoes ./deploy
+	MILLRACE_TEST_PACKAGES=$(CURDIR)/bin/packages scripts/with-earlier $(GOTEST) -count=1 -timeout 30m -run 'TestPackages|TestARelease' ./deploy
 	scripts/with-postgres scripts/with-s3 scripts/with-earlier $(GOTEST) -count=1 -run TestARollingUpgrade ./cmd/millrace
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
