@@ -90,20 +90,16 @@ func TestTheWorkersImageHasWhatTasksNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := os.ReadFile("../../deploy/debian/control")
+	files, err := os.ReadFile("../../deploy/packages/nfpm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"Depends", "Recommends"} {
-		list := regexp.MustCompile(`(?m)^` + field + `: (.*)$`).FindSubmatch(control)
+	for _, field := range []string{"depends", "recommends"} {
+		list := regexp.MustCompile(`(?m)^` + field + `: \[(.*)\]$`).FindSubmatch(files)
 		if list == nil {
-			continue
+			t.Fatalf("the package says nothing of what it %s", field)
 		}
-		for _, one := range strings.Split(string(list[1]), ",") {
-			name, _, _ := strings.Cut(strings.TrimSpace(one), " ")
-			if name == "adduser" || name == "systemd" || name == "passwd" {
-				continue
-			}
+		for _, name := range strings.Split(string(list[1]), ", ") {
 			if !strings.Contains(string(recipe), " "+name+" ") {
 				t.Errorf("the worker's image has no %s", name)
 			}

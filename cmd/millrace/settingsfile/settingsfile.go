@@ -63,7 +63,7 @@ func (f file) Validate(app *kong.Application) error {
 	note(app.Node)
 	for name, line := range f.lines {
 		if !known[name] {
-			return fmt.Errorf("line %d of the settings file: there is no setting %q; docs/operating/settings.md lists them", line, name)
+			return fmt.Errorf("line %d of the settings file: there is no setting %q; millrace serve --help and the page /help/operating/settings of every server list them", line, name)
 		}
 	}
 	return nil

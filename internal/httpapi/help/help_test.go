@@ -2,6 +2,8 @@ package help_test
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -64,6 +66,57 @@ func TestEveryLinkBetweenPagesLeadsToOne(t *testing.T) {
 		if page := strings.TrimSuffix(file, ".md"); page != "README" && !seen[page] {
 			t.Errorf("no link leads to %s", page)
 		}
+	}
+}
+
+var (
+	helpLink = regexp.MustCompile(`/help((?:/[a-z0-9-]+)*)(?:#([a-z0-9-]+))?`)
+	// What web/src/app/help.ts says of the pages of the app.
+	appPage  = regexp.MustCompile(`(?m)^  "/[^"]*": "([a-z0-9/-]*)(?:#([a-z0-9-]+))?",$`)
+	docsFile = regexp.MustCompile(`["` + "`" + `][^"` + "`" + `\n]*\bdocs/[a-z0-9/-]+\.md\b`)
+)
+
+// TestEveryLinkOfTheProgramLeadsToAPage reads the app, the server, the commands and the
+// clients. Who reads a message has the pages of the server, and not the repository.
+func TestEveryLinkOfTheProgramLeadsToAPage(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	found := 0
+	leads := func(file, at, anchor string) {
+		found++
+		p, there := b.Page(strings.TrimPrefix(at, "/"))
+		if !there || anchor != "" && !strings.Contains(string(p.HTML), `id="`+anchor+`"`) {
+			t.Errorf("%s links to %s#%s, which is not there", file, at, anchor)
+		}
+	}
+	for _, root := range []string{"web/src", "internal", "cmd", "client", "clients/python/src", "clients/snakemake/src"} {
+		err := filepath.WalkDir(filepath.Join("../../..", root), func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.Contains(".ts .tsx .go .html .py", filepath.Ext(name)) || strings.Contains(name, "_test.") || strings.Contains(name, ".test.") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			for _, l := range helpLink.FindAllStringSubmatch(string(text), -1) {
+				leads(name, l[1], l[2])
+			}
+			if filepath.Base(name) == "help.ts" {
+				for _, l := range appPage.FindAllStringSubmatch(string(text), -1) {
+					leads(name, l[1], l[2])
+				}
+			}
+			for _, file := range docsFile.FindAllString(string(text), -1) {
+				t.Errorf("%s sends people to a file of the repository: %s", name, file)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(root, err)
+		}
+	}
+	if found < 25 {
+		t.Errorf("only %d links are found", found)
 	}
 }
 

@@ -1,4 +1,4 @@
-"""Workflows as Python code. What is built here is a definition, as docs/definition.md describes it; the server checks it.
+"""Workflows as Python code. What is built here is a definition (/help/definition of a server); the server checks it.
 
 with Workflow("word count") as wf:
     texts = wf.files("texts")
@@ -210,7 +210,7 @@ class Workflow:
         self._outputs[name] = {"from": f"{port.task}.{port.name}"}
 
     def definition(self) -> dict[str, Any]:
-        """The definition, as docs/definition.md describes it."""
+        """The definition, as /help/definition of a server describes it."""
         whole: dict[str, Any] = {
             "version": 1,
             "parameters": self._parameters,
