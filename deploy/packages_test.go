@@ -123,3 +123,28 @@ func isBefore(t *testing.T, a, b string) {
 		}
 	}
 }
+
+// The commands of the page write profiles of AppArmor for another path, and for bubblewrap.
+func TestTheProfilesOfThePageAreWritten(t *testing.T) {
+	t.Parallel()
+	bin, profiles := t.TempDir(), t.TempDir()
+	parser := "#!/bin/sh\n[ \"$1\" = --replace ] && grep -q '^  userns,$' \"$2\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "apparmor_parser"), []byte(parser), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for commands, want := range map[string]string{
+		"/usr/local/bin/millrace": "\nprofile millrace /usr/local/bin/millrace flags=(unconfined) {\n",
+		"bwrap /usr/bin/bwrap":    "\nprofile bwrap /usr/bin/bwrap flags=(unconfined) {\n",
+	} {
+		text := strings.ReplaceAll(page(t, "../docs/operating/installing.md", commands+"|"), "/etc/apparmor.d", profiles)
+		c := exec.Command("bash", "-euc", text)
+		c.Dir, c.Env = "..", []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", text, err, out)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(want, "\nprofile "), " ")
+		if got := read(t, filepath.Join(profiles, name)); !strings.Contains(got, want) {
+			t.Errorf("%s writes %s", text, got)
+		}
+	}
+}

@@ -22,7 +22,7 @@ import (
 // pages are those whose examples are all executed, in the order in which people read them.
 var pages = []string{
 	"../README.md", "tutorial.md", "recipes.md", "python.md", "r.md", "snakemake.md", "pipelines.md", "reported-runs.md", "mcp.md", "coming-from.md",
-	"definition.md", "source.md", "operating/offline.md",
+	"definition.md", "source.md", "operating/offline.md", "operating/lab.md",
 }
 
 // note is what a test has to know about an example beside its text.
@@ -89,6 +89,10 @@ var notes = []note{
 	{page: "definition.md", heading: "Expressions", prints: []string{`n: [23]\n`}},
 	{page: "operating/offline.md", heading: "5. Clients", begins: "pip download", reason: "It fetches packages of others from a package index."},
 	{page: "operating/offline.md", language: "sh", by: "cmd/millrace/offline_test.go TestAMachineWithoutNetworkExecutesABundle"},
+	{page: "operating/lab.md", heading: "How large", reason: "Each test starts a server of its own, at a free port."},
+	{page: "operating/lab.md", language: "json", by: "cmd/millrace/nginx_test.go TestNginxPassesOverAServerThatRestarts"},
+	{page: "operating/lab.md", language: "nginx", by: "cmd/millrace/nginx_test.go TestNginxPassesOverAServerThatRestarts"},
+	{page: "operating/lab.md", heading: "Several servers behind nginx", begins: "systemctl", reason: "The tests have no systemd. The one of nginx restarts the servers."},
 	{page: "source.md", heading: "Code from Git", needs: (*reader).haveScripts, prints: []string{`counts: counted\n`}},
 }
 
