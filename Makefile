@@ -107,7 +107,7 @@ deployments:
 	go run ./tools/gotest -C tools/rules -count=1 ./...
 	MILLRACE_TEST_PROGRAM=$(CURDIR)/bin/programs/millrace-linux-$(shell go env GOARCH) scripts/with-postgres scripts/with-s3 scripts/with-caddy go run ./tools/gotest -C tools/deploy -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images $(GOTEST) -count=1 -run TestTheImageServes ./tools/image
-	MILLRACE_TEST_PACKAGES=$(CURDIR)/bin/packages scripts/with-earlier $(GOTEST) -count=1 -timeout 30m -run 'TestPackages|TestARelease' ./deploy
+	MILLRACE_TEST_PACKAGES=$(CURDIR)/bin/packages scripts/with-earlier $(GOTEST) -count=1 -timeout 60m -run 'TestPackages|TestARelease' ./deploy
 	scripts/with-postgres scripts/with-s3 scripts/with-earlier $(GOTEST) -count=1 -run TestARollingUpgrade ./cmd/millrace
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
