@@ -36,6 +36,8 @@ func Reason(err error) string {
 		return "it is in a private network, which the operator can allow with --fetch-allow-private"
 	case errors.Is(err, ErrRedirect):
 		return ErrRedirect.Error()
+	case errors.Is(err, ErrInClear):
+		return ErrInClear.Error()
 	case ok && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return "it did not answer in time"
 	case unknown:

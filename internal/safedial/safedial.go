@@ -79,6 +79,13 @@ type Hosts struct {
 
 // Add adds the host of an address.
 func (h *Hosts) Add(u *url.URL) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, hostPort(u))
+}
+
+// hostPort is the host of an address with its port.
+func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" && u.Scheme == "https" {
 		port = "443"
@@ -86,9 +93,7 @@ func (h *Hosts) Add(u *url.URL) {
 	if port == "" {
 		port = "80"
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.list = append(h.list, net.JoinHostPort(u.Hostname(), port))
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // Has reports whether a host with its port is among them.

@@ -7,6 +7,8 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,6 +16,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -22,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/internal/engine/executor/environments/machine"
 	"github.com/millrace/millrace/internal/safedial"
 )
 
@@ -29,10 +33,11 @@ import (
 // nothing else. For each package the first index that has it is the only one, so
 // that nobody can put a newer one of the same name into a later index.
 type index struct {
-	client *http.Client
-	key    []byte      // from which the nonces of sealed addresses are made
-	sealed cipher.AEAD // seals the addresses of files
-	mirror *url.URL    // of interpreters; nil: there is none
+	client *http.Client // of indexes and their files
+	direct *http.Client // of the mirror, of which pip knows nothing
+	key    []byte       // from which the nonces of sealed addresses are made
+	sealed cipher.AEAD  // seals the addresses of files
+	mirror *url.URL     // of interpreters; nil: there is none
 
 	lacks string                                // why there are none, for everybody; empty: there are some
 	why   error                                 // the same for the operator
@@ -53,7 +58,8 @@ const (
 
 func newIndex(c Config) (x *index, err error) {
 	x = &index{key: []byte(rand.Text())}
-	x.client = &http.Client{Transport: safedial.TransportTo(c.AllowPrivate, &x.trusted), CheckRedirect: safedial.FewRedirects}
+	x.direct = &http.Client{Transport: safedial.TransportTo(c.AllowPrivate, &x.trusted), CheckRedirect: safedial.FewRedirects}
+	x.client = x.direct
 	sum := sha256.Sum256(x.key)
 	block, err := aes.NewCipher(sum[:])
 	if err != nil {
@@ -94,9 +100,37 @@ func (x *index) askAsPip(c Config) {
 		}
 		err = errors.Join(err, addErr)
 	}
+	if err == nil && pip.Proxy+pip.Cert != "" {
+		err = x.connectAsPip(pip, c.AllowPrivate)
+	}
 	if err != nil {
 		x.lacks, x.why = "a package index (what pip is told on the machine cannot be used, as `millrace admin doctor` explains; --pip-index-url takes its place)", err
 	}
+}
+
+// connectAsPip has indexes reached through pip's proxy, and trusted by pip's certificates.
+func (x *index) connectAsPip(pip machine.Pip, allowPrivate bool) error {
+	transport := safedial.TransportTo(allowPrivate, &x.trusted)
+	if pip.Proxy != "" {
+		proxy, err := url.Parse(pip.Proxy)
+		if err != nil {
+			return errors.New("pip's proxy has no address that can be read")
+		}
+		transport = safedial.TransportThrough(proxy, allowPrivate, &x.trusted)
+	}
+	if pip.Cert != "" {
+		text, err := os.ReadFile(pip.Cert)
+		if err != nil {
+			return fmt.Errorf("pip's certificates (cert): %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(text) {
+			return fmt.Errorf("pip's certificates (cert): %s has none in PEM format", pip.Cert)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	x.client = &http.Client{Transport: transport, CheckRedirect: safedial.FewRedirects}
+	return nil
 }
 
 func (x *index) add(address string) (*url.URL, error) {
@@ -316,10 +350,10 @@ func (v *visit) serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	identify(u, bases)
-	v.forward(w, r, u)
+	v.forward(w, r, v.client, u)
 }
 
-func (v *visit) forward(w http.ResponseWriter, r *http.Request, u *url.URL) {
+func (v *visit) forward(w http.ResponseWriter, r *http.Request, through *http.Client, u *url.URL) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, u.String(), nil)
 	if err != nil {
 		http.NotFound(w, r)
@@ -329,7 +363,7 @@ func (v *visit) forward(w http.ResponseWriter, r *http.Request, u *url.URL) {
 	if ask := r.Header.Get("Range"); ask != "" {
 		out.Header.Set("Range", ask)
 	}
-	answer, err := v.client.Do(out)
+	answer, err := through.Do(out)
 	if err != nil {
 		v.fail(w, path.Base(u.Path)+" cannot be fetched: "+safedial.Reason(err))
 		return

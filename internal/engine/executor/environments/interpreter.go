@@ -94,7 +94,7 @@ func (x *index) reachMirror(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := x.client.Do(r)
+	answer, err := x.direct.Do(r)
 	if err != nil {
 		return fmt.Errorf("--python-mirror %s cannot be reached: %s", x.mirror.Redacted(), safedial.Reason(err))
 	}
@@ -119,5 +119,5 @@ func (v *visit) servePython(w http.ResponseWriter, r *http.Request) {
 	}
 	u := v.mirror.JoinPath(release, file)
 	u.RawPath = strings.ReplaceAll(u.EscapedPath(), "+", "%2B") // some hosts read a plus as a space
-	v.forward(w, r, u)
+	v.forward(w, r, v.direct, u)
 }

@@ -2,16 +2,19 @@ package machine
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Pip is where pip takes packages from.
+// Pip is where pip takes packages from, and how it gets there.
 type Pip struct {
 	Indexes []string // in the order in which they are to be asked
 	Default bool     // pip's own index comes after them
+	Proxy   string   // its address; empty: there is none
+	Cert    string   // the PEM file of the only certificates to trust; empty: those of the system
 }
 
 // pipOption is the setting that counts in place of pip's.
@@ -44,7 +47,39 @@ func (m Machine) Pip() (p Pip, err error) {
 			p.Indexes = append(p.Indexes, s.value)
 		}
 	}
-	return p, nil
+	if p.Proxy, err = proxyOf(settings["proxy"]); err != nil {
+		return Pip{}, err
+	}
+	p.Cert, err = m.certOf(settings["cert"])
+	return p, err
+}
+
+// proxyOf reads the address of a proxy. It may have credentials, which stay in the server. An
+// error does not name them.
+func proxyOf(s setting) (string, error) {
+	if s.value == "" {
+		return "", nil
+	}
+	if !strings.Contains(s.value, "://") {
+		s.value = "http://" + s.value
+	}
+	u, err := url.Parse(s.value)
+	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || strings.Trim(u.Path, "/") != "" {
+		return "", fmt.Errorf("%s names a proxy that is not of the form http://proxy.example.org:3128", s.from)
+	}
+	return s.value, nil
+}
+
+// certOf is the path of a file of certificates.
+func (m Machine) certOf(s setting) (string, error) {
+	path := s.value
+	if rest, home := strings.CutPrefix(path, "~/"); home {
+		path = filepath.Join(m.env("HOME"), rest)
+	}
+	if path != "" && !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%s names a file of certificates (cert) by a path that is not absolute", s.from)
+	}
+	return path, nil
 }
 
 // pipSettings are the settings of `pip install`. Later files count above earlier ones,
@@ -67,7 +102,7 @@ func (m Machine) pipSettings() (map[string]setting, error) {
 			install[name] = setting{value, path}
 		}
 	}
-	for _, name := range []string{"index-url", "extra-index-url", "no-index"} {
+	for _, name := range []string{"index-url", "extra-index-url", "no-index", "proxy", "cert"} {
 		if s := install[name]; s.value != "" {
 			global[name] = s
 		}

@@ -75,6 +75,11 @@ func TestWhatPipIsTold(t *testing.T) {
 		},
 		"one more, and the usual one": {nil, map[string]string{"PIP_EXTRA_INDEX_URL": "https://a.example/simple"}, machine.Pip{Indexes: only("a").Indexes, Default: true}},
 		"the same one twice":          {nil, map[string]string{"PIP_EXTRA_INDEX_URL": "https://a.example/simple https://a.example/simple", "PIP_INDEX_URL": "https://a.example/simple"}, only("a")},
+		"a proxy":                     {map[string]string{"etc/pip.conf": "[global]\nproxy = user:secret@proxy.example:3128\n"}, nil, machine.Pip{Default: true, Proxy: "http://user:secret@proxy.example:3128"}},
+		"a proxy by a variable":       {map[string]string{"etc/pip.conf": "[global]\nproxy = file.example\n"}, map[string]string{"PIP_PROXY": "socks5://env.example:1080/"}, machine.Pip{Default: true, Proxy: "socks5://env.example:1080/"}},
+		"a proxy of the command":      {map[string]string{"etc/pip.conf": "[global]\nproxy = a.example\n[install]\nproxy = https://b.example\n"}, nil, machine.Pip{Default: true, Proxy: "https://b.example"}},
+		"certificates":                {map[string]string{"etc/pip.conf": "[global]\ncert = /etc/ssl/ours.pem\n"}, nil, machine.Pip{Default: true, Cert: "/etc/ssl/ours.pem"}},
+		"certificates of the account": {nil, map[string]string{"PIP_CERT": "~/ours.pem", "HOME": "/home/ada"}, machine.Pip{Default: true, Cert: "/home/ada/ours.pem"}},
 		"an index that is allowed":    {map[string]string{"etc/pip.conf": "[global]\nno-index = false\ntimeout = 10\n" + "index-url = https://a.example/simple"}, nil, only("a")},
 	} {
 		got, err := with(t, tt.files, tt.variables).Pip()
@@ -101,6 +106,10 @@ func TestWhatPipCannotBeTold(t *testing.T) {
 		"two addresses":       {"[global]\nindex-url = https://secret.example\n  https://secret2.example\n", "pip.conf names something that is not an address"},
 		"a password":          {"[global]\nindex-url = https://user:secret@packages.example/simple\n", "pip.conf names an address with credentials, which the server takes only from --pip-index-url"},
 		"a password in extra": {"[global]\nextra-index-url = https://secret@packages.example/simple\n", "credentials"},
+		"a proxy by a path":   {"[global]\nproxy = /secret\n", "pip.conf names a proxy that is not of the form"},
+		"a proxy of a kind":   {"[global]\nproxy = ftp://user:secret@proxy.example\n", "pip.conf names a proxy that is not of the form"},
+		"a proxy with more":   {"[global]\nproxy = http://proxy.example/secret\n", "pip.conf names a proxy that is not of the form"},
+		"a relative file":     {"[global]\ncert = secret.pem\n", "pip.conf names a file of certificates (cert) by a path that is not absolute"},
 		"no index":            {"[global]\nno-index = True\nindex-url = https://secret.example\n", "no-index"},
 		"too much":            {strings.Repeat("# secret\n", 1<<17), "more than 1 MB"},
 	} {
