@@ -29,6 +29,7 @@ type store struct {
 	late    int    // how many lists lack the last file
 
 	mu    sync.Mutex
+	calls int               // requests
 	kept  map[string]string // texts by key
 	asked [][]string        // the keys of each list
 	long  int               // the length of the longest address
@@ -44,6 +45,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.calls++
 	name, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/put/"))
 	s.long = max(s.long, len(r.RequestURI))
 	switch {
@@ -121,6 +123,40 @@ func TestSmallFilesGoSeveralAtOnce(t *testing.T) {
 	}
 	if len(s.asked) != 2 || len(s.asked[0]) != 25 || len(s.asked[1]) != 15 || len(s.kept) != 40 {
 		t.Errorf("%d files were kept; asked for %v", len(s.kept), s.asked)
+	}
+}
+
+// What 2,000 small files cost is the number of requests and how many of them wait for each other:
+// here the server takes no file before sixteen are on their way.
+func TestTwoThousandSmallFilesTakeFewRequests(t *testing.T) {
+	t.Parallel()
+	const files = 2_000
+	var mu sync.Mutex
+	waiting, sixteen := 0, make(chan struct{})
+	s := &store{kept: map[string]string{}, before: func() {
+		mu.Lock()
+		if waiting++; waiting == 16 {
+			close(sixteen)
+		}
+		mu.Unlock()
+		<-sixteen
+	}}
+	dir, paths := filepath.Join(t.TempDir(), "reads"), []string{}
+	for i := range files {
+		name := fmt.Sprintf("f%04d", i)
+		write(t, dir, map[string]string{name: name})
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	session := clitest.New(t).Session(t, clitest.Serve(t, s.ServeHTTP))
+	keys, err := session.UploadKeys(paths)
+	if err != nil || len(keys) != files || s.calls != 2*files+files/25 {
+		t.Errorf("%d files took %d requests, %v", len(keys), s.calls, err)
+	}
+	// As a folder they are one upload: it begins, asks for the addresses of its parts, sends each
+	// part, of which there is one here, and ends.
+	s.calls, s.before = 0, nil
+	if _, err := session.UploadKeys([]string{dir}); err != nil || len(s.ended.Entries) != files || s.calls > 5 {
+		t.Errorf("a folder of %d files took %d requests, %v", len(s.ended.Entries), s.calls, err)
 	}
 }
 
