@@ -1819,8 +1819,11 @@ type ExportedRun struct {
 	Parameters      Parameters   `json:"parameters"`
 	ProgressPercent float64      `json:"progressPercent"`
 	Reported        *ReportedRun `json:"reported,omitempty"`
-	StartedAt       *Time        `json:"startedAt"`
-	StartedBy       StartedBy    `json:"startedBy"`
+
+	// Reused What a run that has ended took from earlier ones; absent where that is nothing.
+	Reused    *RunReused `json:"reused,omitempty"`
+	StartedAt *Time      `json:"startedAt"`
+	StartedBy StartedBy  `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
@@ -3638,8 +3641,11 @@ type Run struct {
 	// Parameters Values of the workflow's parameters by name.
 	Parameters      Parameters `json:"parameters"`
 	ProgressPercent float64    `json:"progressPercent"`
-	StartedAt       *Time      `json:"startedAt"`
-	StartedBy       StartedBy  `json:"startedBy"`
+
+	// Reused What a run that has ended took from earlier ones; absent where that is nothing.
+	Reused    *RunReused `json:"reused,omitempty"`
+	StartedAt *Time      `json:"startedAt"`
+	StartedBy StartedBy  `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
@@ -3894,6 +3900,15 @@ type RunNode struct {
 type RunResources struct {
 	CPUPercent *float64 `json:"cpuPercent,omitempty"`
 	MemBytes   *int64   `json:"memBytes,omitempty"`
+}
+
+// RunReused defines model for RunReused.
+type RunReused struct {
+	// Items Of steps that run once per item, the items whose results are those of earlier runs.
+	Items int `json:"items"`
+
+	// Steps Of `nodes`, those whose results are all those of earlier runs.
+	Steps int `json:"steps"`
 }
 
 // RunRow defines model for RunRow.

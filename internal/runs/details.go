@@ -21,6 +21,20 @@ type Detailed struct {
 	Log     LogPage
 }
 
+// Reused counts what a run took from earlier ones: steps as a whole, and items of steps that run
+// once per item.
+func (d Detailed) Reused() (steps, items int) {
+	for _, n := range d.Nodes {
+		if n.Cached {
+			steps++
+		}
+		if n.Shards != nil {
+			items += n.ShardsReused
+		}
+	}
+	return steps, items
+}
+
 // Detailed is one run of the caller's team with its nodes and the end of its
 // log.
 func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run) (Detailed, error) {
@@ -57,6 +71,15 @@ func (s *Service) NodesOf(ctx context.Context, r Run) ([]Node, error) {
 		return nil, err
 	}
 	list := NodesIn(r, known)
+	if r.Kind != Reported && r.Status.Terminal() {
+		counts, err := s.details.ReusedShards(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		for i, n := range list {
+			list[i].ShardsReused = counts[n.ID]
+		}
+	}
 	if r.Kind == Reported || r.Engine == "" {
 		return list, nil
 	}

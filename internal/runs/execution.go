@@ -70,6 +70,7 @@ type Node struct {
 	Shards       *int // of a scattered one
 	ShardsDone   int
 	ShardsFailed int
+	ShardsReused int // counted once the run has ended
 	PeakMemory   int64
 	CPU          time.Duration
 	Fetched      int64  // bytes of its inputs from elsewhere, while it waits for them

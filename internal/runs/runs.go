@@ -176,6 +176,8 @@ type DetailStore interface {
 	// KeptShards counts, by node, the shards that succeeded and whose outputs
 	// are all there, so that a retry reuses them.
 	KeptShards(ctx context.Context, id ids.Run) (map[string]int, error)
+	// ReusedShards counts, by node, the shards whose results are those of another run.
+	ReusedShards(ctx context.Context, id ids.Run) (map[string]int, error)
 	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
 	ExecutorLoads(ctx context.Context, names []string) (map[string]Load, error)
 }

@@ -162,15 +162,5 @@ func (db *DB) LastAttempt(ctx context.Context, team ids.Team, id ids.Run, node s
 // FilesMade is how many files each node of a run made, whether they are there
 // or not.
 func (db *DB) FilesMade(ctx context.Context, id ids.Run) (map[string]int, error) {
-	type count struct {
-		node string
-		n    int
-	}
-	list, err := all(ctx, db, func(r *sql.Rows, c *count) error { return r.Scan(&c.node, &c.n) },
-		`SELECT node_id, SUM(outputs) FROM run_attempts WHERE run_id = $1 AND state = 'succeeded' GROUP BY node_id`, id)
-	made := map[string]int{}
-	for _, c := range list {
-		made[c.node] = c.n
-	}
-	return made, err
+	return db.byNode(ctx, `SELECT node_id, SUM(outputs) FROM run_attempts WHERE run_id = $1 AND state = 'succeeded' GROUP BY node_id`, id)
 }

@@ -64,20 +64,30 @@ func (db *DB) NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]b
 // KeptShards counts, by node, the shards of a run that succeeded and whose
 // outputs are all there, so that a retry reuses them.
 func (db *DB) KeptShards(ctx context.Context, id ids.Run) (map[string]int, error) {
-	type count struct {
-		node   string
-		shards int
-	}
-	list, err := all(ctx, db, func(rows *sql.Rows, c *count) error { return rows.Scan(&c.node, &c.shards) }, `
+	return db.byNode(ctx, `
 		SELECT a.node_id, COUNT(*)
 		FROM run_attempts a
 		LEFT JOIN (SELECT node_id, shard, COUNT(*) AS kept FROM files WHERE run_id = $1 AND source = 'output' GROUP BY node_id, shard) f
 			ON f.node_id = a.node_id AND f.shard = a.shard
 		WHERE a.run_id = $1 AND a.state = 'succeeded' AND a.cache_key <> '' AND a.outputs = COALESCE(f.kept, 0)
 		GROUP BY a.node_id`, id)
-	kept := map[string]int{}
-	for _, c := range list {
-		kept[c.node] = c.shards
+}
+
+// ReusedShards counts, by node, the shards whose results are those of another run.
+func (db *DB) ReusedShards(ctx context.Context, id ids.Run) (map[string]int, error) {
+	return db.byNode(ctx, `SELECT node_id, COUNT(*) FROM run_attempts WHERE run_id = $1 AND state = 'succeeded' AND reason = $2 GROUP BY node_id`, id, runs.ReusedReason)
+}
+
+// byNode reads a number for each node.
+func (db *DB) byNode(ctx context.Context, query string, args ...any) (map[string]int, error) {
+	type count struct {
+		node string
+		n    int
 	}
-	return kept, err
+	list, err := all(ctx, db, func(r *sql.Rows, c *count) error { return r.Scan(&c.node, &c.n) }, query, args...)
+	numbers := map[string]int{}
+	for _, c := range list {
+		numbers[c.node] = c.n
+	}
+	return numbers, err
 }

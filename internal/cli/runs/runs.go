@@ -200,7 +200,7 @@ func showRun(s *session.Session, r api.Run) {
 		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", ComputeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
-		"duration", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
+		"duration", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed), "reused", reusedText(r),
 		"copied to", copyText(r.OutputTo),
 	)
 	if lines != "" {
@@ -228,6 +228,23 @@ func showRun(s *session.Session, r api.Run) {
 	}
 	s.Say("")
 	s.Table(rows)
+}
+
+// reusedText is how much of a run that has ended earlier ones had computed.
+func reusedText(r api.Run) string {
+	if r.Reused == nil {
+		return ""
+	}
+	said, items := fmt.Sprintf("%d of %d steps", r.Reused.Steps, len(r.Nodes)), 0
+	for _, n := range r.Nodes {
+		if n.Shards != nil {
+			items += n.Shards.Total
+		}
+	}
+	if items > 0 {
+		said += fmt.Sprintf(", %d of %d items", r.Reused.Items, items)
+	}
+	return said
 }
 
 // completed is what people call the end of a step, as that of a run. The API's word for

@@ -99,6 +99,9 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 	if d.Failure != nil {
 		out.Failure = failure(*d.Failure)
 	}
+	if steps, items := d.Reused(); d.Status.Terminal() && steps+items > 0 {
+		out.Reused = &api.RunReused{Steps: steps, Items: items}
+	}
 	return out, nil
 }
 

@@ -206,7 +206,7 @@ func (n *Node) Row() runs.Node {
 	r := runs.Node{
 		ID: n.ID, Name: n.Name, State: n.State, Attempt: n.Attempt, PeakMemory: n.Peak, CPU: n.CPU, StartedAt: n.StartedAt,
 		Shards: &total, ShardsDone: n.Counts[done] + n.Counts[reused] + n.Counts[ignored] + n.Counts[failed], ShardsFailed: n.Counts[failed],
-		Cached: total > 0 && n.Counts[reused] == total,
+		Cached: total > 0 && n.Counts[reused] == total, ShardsReused: n.Counts[reused],
 	}
 	if n.State == lifecycle.NodeFailed {
 		r.ExitCode = n.ExitCode

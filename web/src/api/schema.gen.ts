@@ -5041,8 +5041,16 @@ export interface components {
             outputTo?: components["schemas"]["OutputCopy"] | null;
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
+            /** @description What a run that has ended took from earlier ones; absent where that is nothing. */
+            reused?: components["schemas"]["RunReused"] | null;
             /** @description Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step. */
             failure?: components["schemas"]["RunFailure"] | null;
+        };
+        RunReused: {
+            /** @description Of `nodes`, those whose results are all those of earlier runs. */
+            steps: number;
+            /** @description Of steps that run once per item, the items whose results are those of earlier runs. */
+            items: number;
         };
         RunFailure: {
             /** @description The step that failed first, or the process or rule of the pipeline that it launches. */

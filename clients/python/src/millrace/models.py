@@ -1710,6 +1710,20 @@ class Waiting(Model):
     fetching: Fetching | None = None
 
 
+class RunReused(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    steps: int
+    """
+    Of `nodes`, those whose results are all those of earlier runs.
+    """
+    items: int
+    """
+    Of steps that run once per item, the items whose results are those of earlier runs.
+    """
+
+
 class SuggestedEdit(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -5188,6 +5202,10 @@ class Run(RunRow):
     """
     definition: Definition
     nodes: list[RunNode]
+    reused: RunReused | None = None
+    """
+    What a run that has ended took from earlier ones; absent where that is nothing.
+    """
     failure: RunFailure | None = None
     """
     Where a failed run failed, and what may help; absent for any other run, and where it did not fail in a step.

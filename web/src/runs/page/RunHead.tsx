@@ -22,6 +22,7 @@ import { sameTarget } from "../start/outputTo.ts";
 import { waitingText } from "../waiting.ts";
 import { Commit } from "./Commit.tsx";
 import { RetryButtons } from "./Retry.tsx";
+import { reusedText } from "./reused.ts";
 
 const LabelDialog = lazy(async () => ({ default: (await import("./LabelDialog.tsx")).LabelDialog }));
 const ResultLinks = lazy(async () => ({ default: (await import("../results/ResultLinks.tsx")).ResultLinks }));
@@ -66,6 +67,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
               <Took run={run} />
             </span>
             {!isReported(run) && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
+            {run.reused && <span className="tabular">{reusedText(store.run.nodes, run.reused)}</span>}
           </p>
         </div>
         <Actions run={{ ...store.run, ...run }} />
