@@ -146,6 +146,7 @@ test-all: setup-test verify format vet lint web-check ## Test everything at full
 
 go-tests:
 	$(GO_TEST) ./...
+	go -C bench test ./...
 
 unraced:
 	$(GO_TEST) $(UNRACED)

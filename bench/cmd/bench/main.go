@@ -38,6 +38,11 @@ type settings struct {
 	size   int64 // of a file, in MiB
 	tasks  int
 	files  int // in a folder
+
+	long, short, fan int // tasks of the orchestrators
+	fibo             int // of the long ones
+	atOnce           int
+	resume           string // results of an earlier run
 }
 
 func main() {
@@ -56,6 +61,12 @@ func main() {
 	flag.Int64Var(&s.size, "size", 1024, "size of the file, in MiB")
 	flag.IntVar(&s.tasks, "tasks", 1000, "independent tasks; the other shapes follow")
 	flag.IntVar(&s.files, "files", 50_000, "files in the folder")
+	flag.IntVar(&s.long, "long", 10, "orchestrators: long tasks, one after the other; 0: none")
+	flag.IntVar(&s.short, "short", 40, "orchestrators: short tasks, one after the other; 0: none")
+	flag.IntVar(&s.fan, "fan", 1000, "orchestrators: files of the fan-out; 0: none")
+	flag.IntVar(&s.fibo, "fibo", 33, "orchestrators: the number that a long task computes")
+	flag.IntVar(&s.atOnce, "at-once", runtime.NumCPU(), "orchestrators: tasks at a time")
+	flag.StringVar(&s.resume, "resume", "", "orchestrators: results of a run that broke off, to go on with")
 	flag.Parse()
 
 	if err := run(s); err != nil {
@@ -118,6 +129,13 @@ func run(s settings) error {
 	defer f.Close()
 
 	measured := false
+	if slices.Contains(strings.Split(s.part, ","), "orchestrators") {
+		measured = true
+		fmt.Printf("\norchestrators: %s, load %s, %d rounds\n", machineFacts(), loadAverage(), s.rounds)
+		if err := measureOrchestrators(s, f); err != nil {
+			return fmt.Errorf("%w\nevery measurement: %s", err, file)
+		}
+	}
 	for _, p := range parts {
 		if !slices.Contains(strings.Split(s.part, ","), p.name) {
 			continue

@@ -19,7 +19,8 @@ type peer struct {
 	name       string
 	readyPath  string
 	command    func(addr, dir string) []string
-	prepare    func(addr, dir string) error // what it finds in its folder, if anything
+	prepare    func(addr, dir string) error    // what it finds in its folder, if anything
+	environ    func(addr, dir string) []string // nil: ours
 	signIn     func(s settings, p *process) (session, error)
 	fileStore  func(p *process) (fileStore, error)                   // for the files part
 	taskRunner func(s settings, p peer) (taskRunner, error)          // for the tasks part

@@ -60,6 +60,9 @@ func (p *process) launch(s settings, of peer) error {
 	args := of.command(strings.TrimPrefix(p.base, "http://"), p.dir)
 	p.cmd, p.ended = exec.Command(filepath.Join(s.bin, args[0]), args[1:]...), make(chan struct{})
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.dir, out, out
+	if of.environ != nil {
+		p.cmd.Env = of.environ(strings.TrimPrefix(p.base, "http://"), p.dir)
+	}
 	if p.cmd.Path, err = filepath.Abs(p.cmd.Path); err != nil {
 		return err
 	}
@@ -84,10 +87,13 @@ func (p *process) again(s settings, of peer) error {
 	return p.launch(s, of)
 }
 
+// readyWithin is long: a server in Python takes its time on a busy machine.
+const readyWithin = 3 * time.Minute
+
 func (p *process) await(path string, begun time.Time) error {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
-	for time.Since(begun) < 30*time.Second {
+	for time.Since(begun) < readyWithin {
 		select {
 		case <-p.ended:
 			return fmt.Errorf("%s ended before it was ready, see %s", p.name, p.log)
@@ -102,7 +108,7 @@ func (p *process) await(path string, begun time.Time) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return fmt.Errorf("%s was not ready within 30 s, see %s", p.name, p.log)
+	return fmt.Errorf("%s was not ready within %s, see %s", p.name, readyWithin, p.log)
 }
 
 func (p *process) stop() {
