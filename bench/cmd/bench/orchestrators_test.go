@@ -117,12 +117,12 @@ func TestTheTableOfOrchestrators(t *testing.T) {
 	var got strings.Builder
 	writeOrchestrators(&got, a, r, []work{{"long", 10, 33}, {"short", 0, 10}, {"fan", 9, 0}})
 	want := `
-2 cores. 2 tasks at a time. Load before each measurement: 0.2 to 1.5.
+2 cores. 2 tasks at a time.
 
-| tool | 10 tasks of fibo(33), one after the other | × | CPU | 9 files, then one task | × | CPU |
-|---|---|---|---|---|---|---|
-| millrace v1 | 6.0 s | 1.0 | 4.5 s | – | – | – |
-| luigi 3.8 | 150 s | 25.0 | 12.0 s | – | – | – |
+| tool | load | 10 tasks of fibo(33), one after the other | × | CPU | 9 files, then one task | × | CPU |
+|---|---|---|---|---|---|---|---|
+| millrace v1 | 0.5 to 1.5 | 6.0 s | 1.0 | 4.5 s | – | – | – |
+| luigi 3.8 | 0.2 to 0.2 | 150 s | 25.0 | 12.0 s | – | – | – |
 `
 	if got.String() != want {
 		t.Errorf("%s", got.String())

@@ -29,33 +29,34 @@ func valueOf(file, name string) string {
 	return "unknown"
 }
 
-// loads is the range of the load of the machine before each measurement.
-func loads(all []measurement) string {
-	least, most := 0.0, 0.0
-	for i, m := range all {
+// loads is the range of the load of the machine before each measurement of a tool.
+func loads(all []measurement, name string) string {
+	var found []float64
+	for _, m := range all {
 		var load float64
-		_, _ = fmt.Sscan(fmt.Sprint(m["load"]), &load)
-		if i == 0 || load < least {
-			least = load
+		if _, err := fmt.Sscan(fmt.Sprint(m["load"]), &load); err == nil && m["name"] == name {
+			found = append(found, load)
 		}
-		most = max(most, load)
 	}
-	return fmt.Sprintf("%.1f to %.1f", least, most)
+	if len(found) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f to %.1f", slices.Min(found), slices.Max(found))
 }
 
 // writeOrchestrators writes the medians as a page of Markdown has them: the seconds of each tool, and
 // how many times as long as ours it takes.
 func writeOrchestrators(w io.Writer, a about, r *results, all []work) {
 	all = slices.DeleteFunc(slices.Clone(all), func(one work) bool { return one.tasks == 0 })
-	fmt.Fprintf(w, "\n%s. %d tasks at a time. Load before each measurement: %s.\n\n", a.About.Machine, a.About.AtOnce, loads(r.all))
-	head, rule := "| tool |", "|---|"
+	fmt.Fprintf(w, "\n%s. %d tasks at a time.\n\n", a.About.Machine, a.About.AtOnce)
+	head, rule := "| tool | load |", "|---|---|"
 	for _, one := range all {
 		head += fmt.Sprintf(" %s | × | CPU |", one)
 		rule += "---|---|---|"
 	}
 	fmt.Fprintf(w, "%s\n%s\n", head, rule)
 	for _, name := range r.names() {
-		row := fmt.Sprintf("| %s %s |", name, a.About.Versions[name])
+		row := fmt.Sprintf("| %s %s | %s |", name, a.About.Versions[name], loads(r.all, name))
 		for _, one := range all {
 			row += fmt.Sprintf(" %s | %s | %s |", seconds(r.median(name, one.kind, "s")), times(r, name, one.kind), seconds(r.median(name, one.kind, "cpu_s")))
 		}
