@@ -115,6 +115,11 @@ POST /api/operator/teams/{id}/suspend
 POST /api/operator/workers/drain
 POST /api/operator/runs/{id}/end
 POST /api/operator/mail/test
+GET /api/notice
+GET /api/operator/notice
+PUT /api/operator/notice
+GET /api/operator/maintenance
+PUT /api/operator/maintenance
 GET POST /api/me/filters
 GET /api/favorites
 PUT DELETE /api/favorites/{id}

@@ -2628,6 +2628,21 @@ type NotReadyAnswer struct {
 	Success   bool      `json:"success"`
 }
 
+// Notice defines model for Notice.
+type Notice struct {
+	// ID Another one each time that the notice is set; null where there is none.
+	ID *string `json:"id"`
+
+	// Level People can dismiss a notice of level `info`.
+	Level *string `json:"level"`
+
+	// Text One line of plain text.
+	Text *string `json:"text"`
+
+	// Until When it is over; null until it is removed.
+	Until *Time `json:"until"`
+}
+
 // Notification defines model for Notification.
 type Notification struct {
 	CreatedAt Time   `json:"createdAt"`
@@ -2825,6 +2840,33 @@ type OperatorError struct {
 type OperatorGrant struct {
 	Credits float64 `json:"credits"`
 	Reason  *string `json:"reason,omitempty"`
+}
+
+// OperatorMaintenance defines model for OperatorMaintenance.
+type OperatorMaintenance struct {
+	Message *string `json:"message"`
+	On      bool    `json:"on"`
+
+	// Since Since when the mode is on.
+	Since *Time `json:"since"`
+}
+
+// OperatorMaintenanceMode defines model for OperatorMaintenanceMode.
+type OperatorMaintenanceMode struct {
+	// Message One line of plain text for those whose runs wait.
+	Message *string `json:"message,omitempty"`
+	On      *bool   `json:"on"`
+}
+
+// OperatorNotice defines model for OperatorNotice.
+type OperatorNotice struct {
+	Level *string `json:"level,omitempty"`
+
+	// Text One line of plain text; null or empty removes the notice.
+	Text *string `json:"text,omitempty"`
+
+	// Until A time in the future when it ends by itself.
+	Until *Time `json:"until,omitempty"`
 }
 
 // OperatorPlan defines model for OperatorPlan.
@@ -4775,7 +4817,7 @@ type Waiting struct {
 	Fetching *Fetching `json:"fetching,omitempty"`
 	Message  string    `json:"message"`
 
-	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `maintenance`: the installation is in maintenance mode, and the message is the operator's; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
 	Reason string `json:"reason"`
 }
 
@@ -6426,6 +6468,12 @@ type NextflowProgressJSONRequestBody NextflowProgressJSONBody
 
 // MarkNotificationsJSONRequestBody defines body for MarkNotifications for application/json ContentType.
 type MarkNotificationsJSONRequestBody = MarkRead
+
+// SetMaintenanceJSONRequestBody defines body for SetMaintenance for application/json ContentType.
+type SetMaintenanceJSONRequestBody = OperatorMaintenanceMode
+
+// SetNoticeJSONRequestBody defines body for SetNotice for application/json ContentType.
+type SetNoticeJSONRequestBody = OperatorNotice
 
 // GrantCreditsJSONRequestBody defines body for GrantCredits for application/json ContentType.
 type GrantCreditsJSONRequestBody = OperatorGrant

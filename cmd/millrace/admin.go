@@ -33,6 +33,9 @@ type adminCommand struct {
 	RotateKey rotateKeyCommand `cmd:"" help:"Encrypt stored secrets with a new secret key, while no server runs."`
 	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
 	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and report problems."`
+
+	Notice      operate.Notice      `cmd:"" help:"The notice that everybody is shown: set, clear, show."`
+	Maintenance operate.Maintenance `cmd:"" help:"Maintenance mode, in which new runs wait: on, off, show."`
 }
 
 type userCommand struct {

@@ -31,7 +31,7 @@ func newOperator(s aboutSettings, db *store.DB, disk *freedisk.Watch, work opera
 		StartedAt: db.Now(),
 	}
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
+		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
 		Disk: func() operator.Disk {
 			space, state := disk.Measure()
 			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}

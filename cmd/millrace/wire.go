@@ -98,6 +98,7 @@ type application struct {
 	hooks     *webhooks.Sender
 	copier    *outputcopy.Copier
 	failures  *operator.Recorder
+	board     *operator.Board
 	verifier  *runs.Verifier
 
 	retention *upkeep.Retention
@@ -197,7 +198,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: db.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: db.Now}
-	h.failures = failureRecorder(db)
+	h.failures, h.board = failureRecorder(db), operator.NewBoard(db, db.Now)
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), origins[0], log, db.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: db.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: db.Now}
@@ -221,6 +222,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Reported:    reports,
 		Finding:     finding,
 		Failed:      h.failures.Record,
+		Board:       h.board,
 		Operator:    newOperator(aboutSettings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		Clients:     offered,
@@ -374,7 +376,7 @@ func (h *application) recover(ctx context.Context) error {
 // background is what runs beside the requests, on every server and worker.
 func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	for _, part := range []interface{ Run(context.Context) error }{
-		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier, h.failures, h.verifier,
+		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier, h.failures, h.board, h.verifier,
 	} {
 		g.Go(func() error { return part.Run(ctx) })
 	}

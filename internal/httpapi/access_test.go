@@ -69,6 +69,7 @@ var routeRows = map[string]rights{
 	"GET /archives/{token}/{name}":   open(403), // signed addresses: TestAFolderGoesThroughTheSystem
 	"GET /api/openapi.json":          open(200),
 	"GET /api/health":                open(200),
+	"GET /api/notice":                open(200),
 	"GET /api/health/ready":          open(200),
 	"GET /auth/jwks.json":            open(200),
 	"GET /api/me":                    everybody(200),
@@ -124,6 +125,10 @@ var routeRows = map[string]rights{
 	"POST /api/operator/workers/drain":                 operators,
 	"POST /api/operator/runs/{id}/end":                 operators,
 	"POST /api/operator/mail/test":                     operators,
+	"GET /api/operator/notice":                         operators,
+	"PUT /api/operator/notice":                         operators,
+	"GET /api/operator/maintenance":                    operators,
+	"PUT /api/operator/maintenance":                    operators,
 	"GET /api/favorites":                               everybody(200),
 	"PUT /api/favorites/{id}":                          everybody(404).elsewhere(404), // one of the team's: TestPeopleMarkFavorites
 	"DELETE /api/favorites/{id}":                       everybody(200),

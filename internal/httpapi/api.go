@@ -83,6 +83,7 @@ type Options struct {
 
 	Environments  *environments.Service
 	Operator      *operator.Service
+	Board         *operator.Board                     // of the notice; nil: nobody is told anything
 	Failed        func(requestID, route, code string) // hears of requests that failed by our fault
 	Notifications *notifications.Service
 
@@ -122,7 +123,9 @@ func New(o Options) *API {
 	if o.Clients == nil {
 		o.Clients = clients.New("")
 	}
-	return &API{Options: o, rooms: newRooms(o, server), server: server}
+	a := &API{Options: o, rooms: newRooms(o, server), server: server}
+	server.Notice = a.operator.Mark
+	return a
 }
 
 // archivesOf signs the addresses of folders among the team's files.

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/operator"
 )
 
-var operatorPages = []string{"workers", "queue", "disk", "chores", "teams", "errors", "version"}
+var operatorPages = []string{"workers", "queue", "disk", "chores", "teams", "errors", "version", "notice", "maintenance"}
 
 func (h *harness) operates(who someone, yes bool) {
 	h.t.Helper()

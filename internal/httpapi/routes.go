@@ -20,6 +20,7 @@ func (a *API) routes() []kernel.Route {
 	return []kernel.Route{
 		{Pattern: "GET /api/health", Handle: a.system.Health},
 		{Pattern: "GET /api/health/ready", Handle: a.system.Ready},
+		{Pattern: "GET /api/notice", Handle: a.operator.Shown},
 		{Pattern: "GET /api/openapi.json", Handle: a.system.OpenAPI},
 		{Pattern: "GET /docs", Handle: a.system.Reference},
 		{Pattern: "GET /docs/reference.css", Handle: a.system.ReferenceCSS},
@@ -154,6 +155,10 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /api/operator/workers/drain", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Drain},
 		{Pattern: "POST /api/operator/runs/{id}/end", Who: kernel.Operator, Handle: a.operator.EndRun},
 		{Pattern: "POST /api/operator/mail/test", Who: kernel.Operator, Limit: operator.TestMailLimit, Handle: a.operator.TestMail},
+		{Pattern: "GET /api/operator/notice", Who: kernel.Operator, Handle: a.operator.Notice},
+		{Pattern: "PUT /api/operator/notice", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetNotice},
+		{Pattern: "GET /api/operator/maintenance", Who: kernel.Operator, Handle: a.operator.Maintenance},
+		{Pattern: "PUT /api/operator/maintenance", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetMaintenance},
 		{Pattern: "GET /api/secrets", Who: kernel.Member, May: access.UseSecrets, Handle: a.secrets.ListSecrets},
 		{Pattern: "PUT /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Body: kernel.SmallBody, Handle: a.secrets.PutSecret},
 		{Pattern: "DELETE /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Handle: a.secrets.DeleteSecret},

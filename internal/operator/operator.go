@@ -132,6 +132,7 @@ type Options struct {
 	Runs      Runs
 	Keeping   Keeping
 	Changes   Changes
+	Notices   Notices
 	Mailbox   Mailbox
 	SendSoon  func()        // has mails sent
 	Wake      func()        // has workers look at the queue

@@ -34,7 +34,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, ada: storetest.Owner(t, db, "ada")}
 		b.Service = operator.NewService(operator.Options{
-			Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, Catalog: credits.DefaultCatalog(), Now: storetest.NewClock().Now,
+			Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, Catalog: credits.DefaultCatalog(), Now: storetest.NewClock().Now,
 			SendSoon: func() { b.sent++ }, Wake: func() { b.woken++ }, Cancel: func(id ids.Run) { b.ended = append(b.ended, id) },
 			Disk: func() operator.Disk { return operator.Disk{Total: 10, Free: 4} },
 		})

@@ -35,5 +35,5 @@ func (s *Service) explainWaiting(ctx context.Context, team ids.Team, list ...*Ru
 
 // AsQueued is what decides over how long it waits.
 func (r Run) AsQueued() offers.Queued {
-	return offers.Queued{ID: r.ID, Size: r.Size, Executor: r.Executor}
+	return offers.Queued{ID: r.ID, Size: r.Size, Executor: r.Executor, Started: !r.StartedAt.IsZero()}
 }

@@ -56,7 +56,9 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 	err = db.q.QueryRowContext(ctx, `
 		SELECT (SELECT COALESCE(SUM(vcpu), 0) FROM runs WHERE status = 'running' AND team_id = $1),
 			EXISTS (SELECT 1 FROM runs WHERE status = 'queued' AND team_id <> $1),
-			EXISTS (SELECT 1 FROM teams WHERE id = $1 AND suspended_at IS NOT NULL)`, team).Scan(&q.Running, &q.Others, &q.Suspended)
+			EXISTS (SELECT 1 FROM teams WHERE id = $1 AND suspended_at IS NOT NULL),
+			EXISTS (SELECT 1 FROM maintenance), COALESCE((SELECT message FROM maintenance), '')`, team).
+		Scan(&q.Running, &q.Others, &q.Suspended, &q.Maintained, &q.Announced)
 	if err != nil {
 		return q, err
 	}

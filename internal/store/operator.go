@@ -115,6 +115,11 @@ func (db *DB) WhyQueued(ctx context.Context, list []OpenRun, now time.Time) (map
 	if err := db.preparing(ctx, "", now, &state); err != nil {
 		return nil, err
 	}
+	m, err := db.Maintenance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state.Maintained, state.Announced = m.On, m.Message
 	teams, err := db.queuedTeams(ctx)
 	for _, r := range waiting {
 		t := teams[r.Team]

@@ -78,7 +78,10 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 	if c.Orphans {
 		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
 	}
-	able := ""
+	able, err := db.startable(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range c.Lacks {
 		able += ` AND NOT ` + launches(e) // for runs that were queued by a program that wrote no launches
 	}

@@ -64,6 +64,7 @@ func NewMail() string    { return made("mail_") }
 func NewFilter() string       { return made("flt_") }
 func NewFailure() string      { return made("fail_") } // of a request
 func NewNotification() string { return made("ntf_") }
+func NewNotice() string       { return made("notice_") } // of the operators
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program
 func NewAccessToken() string { return made("tok_") }

@@ -24,11 +24,16 @@ func (x *Exchange) setHeaders() {
 	if strings.HasPrefix(x.Base(), "https://") {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
+	if x.server.Notice != nil {
+		if mark := x.server.Notice(); mark != "" {
+			h.Set("X-Notice", mark)
+		}
+	}
 	h.Add("Vary", "Origin")
 	if o := x.Request.Header.Get("Origin"); o != "" && x.Known(o) {
 		h.Set("Access-Control-Allow-Origin", o)
 		h.Set("Access-Control-Allow-Credentials", "true")
-		h.Set("Access-Control-Expose-Headers", "ETag, Idempotent-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id")
+		h.Set("Access-Control-Expose-Headers", "ETag, Idempotent-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Notice, X-Request-Id")
 	}
 }
 

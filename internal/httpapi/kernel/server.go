@@ -59,7 +59,9 @@ type Options struct {
 	Metrics *Metrics
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))
-	Now   func() time.Time
+	// Notice names the notice that clients are to show; empty: none. Nil: nobody is told.
+	Notice func() string
+	Now    func() time.Time
 	// Actions are what routes do, by their pattern, in the words of the audit log.
 	Actions map[string]string
 	// ChangesPerDay is how many changes that are put on record an account may make, but for

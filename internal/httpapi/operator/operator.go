@@ -13,6 +13,7 @@ import (
 // operators in and nobody else.
 type API struct {
 	Operator *operator.Service
+	Board    *operator.Board // of the notice; nil: nobody is told anything
 }
 
 const (

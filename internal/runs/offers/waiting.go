@@ -2,6 +2,7 @@ package offers
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -20,6 +21,7 @@ const (
 	WaitsForDisk        WaitReason = "disk_low"
 	WaitsForExecutor    WaitReason = "executor_unavailable"
 	WaitsForOperator    WaitReason = "team_suspended"
+	WaitsForMaintenance WaitReason = "maintenance"
 	WaitsForImage                  = WaitReason(admission.Image)
 	WaitsForInputs                 = WaitReason(admission.Inputs)
 	WaitsForEnvironment            = WaitReason(admission.Environment)
@@ -39,11 +41,13 @@ type Fetched struct{ Bytes, Total int64 }
 
 // QueueState is what decides over the waiting of a team's queued runs.
 type QueueState struct {
-	Workers   []Worker        // that reported lately
-	Running   int             // vCPUs of the team's running runs
-	Others    bool            // whether other teams have queued runs
-	Suspended bool            // the team starts nothing
-	Ahead     map[ids.Run]int // of each run, how many queued ones are older
+	Workers    []Worker        // that reported lately
+	Running    int             // vCPUs of the team's running runs
+	Others     bool            // whether other teams have queued runs
+	Suspended  bool            // the team starts nothing
+	Maintained bool            // runs that have not started wait until maintenance is over
+	Announced  string          // what the operator says of that
+	Ahead      map[ids.Run]int // of each run, how many queued ones are older
 
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
 	Fetched   map[ids.Run]Fetched    // how far it is with their inputs
@@ -56,6 +60,7 @@ type Queued struct {
 	ID       ids.Run
 	Size     credits.Size
 	Executor string // empty: any
+	Started  bool   // before it was put back into the queue
 }
 
 // Why explains why a run waits.
@@ -85,6 +90,8 @@ func (q QueueState) Why(r Queued) *Waiting {
 	switch {
 	case q.Suspended:
 		return &Waiting{Reason: WaitsForOperator, Message: "The operator of this installation has suspended the team.", Ahead: ahead}
+	case q.Maintained && !r.Started:
+		return &Waiting{Reason: WaitsForMaintenance, Message: strings.TrimSpace("New runs wait until maintenance is over. " + q.Announced), Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForImage:
 		return &Waiting{Reason: WaitsForImage, Message: "Its container image is being pulled.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:

@@ -2468,6 +2468,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operator/notice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The notice
+         * @description What everybody who uses the installation is told at the moment.
+         */
+        get: operations["getNotice"];
+        /**
+         * Set the notice
+         * @description Tells everybody who uses the installation something, in place of the notice before: the app shows it on every page, and the command line once per command. A notice that only informs can be dismissed; setting it again shows it again. Without `text`, the notice is removed.
+         */
+        put: operations["setNotice"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/maintenance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Maintenance mode
+         * @description Whether runs that have not started wait until maintenance is over.
+         */
+        get: operations["getMaintenance"];
+        /**
+         * Turn maintenance mode on or off
+         * @description What has started goes on. Runs that have not started wait, with the reason `maintenance` and the message, on all servers of the installation; nothing is refused. They start within seconds after the mode is turned off.
+         */
+        put: operations["setMaintenance"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/operator/runs/{id}/end": {
         parameters: {
             query?: never;
@@ -3484,6 +3532,26 @@ export interface paths {
          * @description Liveness: answers as long as the process does.
          */
         get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/notice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The operators' notice
+         * @description What the operators tell everybody, as this server read it within the last seconds; all null where there is none. While there is a notice, each response has its `id` in the header `X-Notice`, so that a program can read a notice once.
+         */
+        get: operations["getShownNotice"];
         put?: never;
         post?: never;
         delete?: never;
@@ -5020,7 +5088,7 @@ export interface components {
             waiting: components["schemas"]["Waiting"] | null;
         };
         Waiting: {
-            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
+            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `maintenance`: the installation is in maintenance mode, and the message is the operator's; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
             reason: string;
             message: string;
             /** @description How many runs go first, as far as is known; 1000 stands for that many and more. */
@@ -6165,6 +6233,50 @@ export interface components {
             worker: string;
             /** @default true */
             draining: boolean;
+        };
+        Notice: {
+            /** @description Another one each time that the notice is set; null where there is none. */
+            id: string | null;
+            /** @description One line of plain text. */
+            text: string | null;
+            /**
+             * @description People can dismiss a notice of level `info`.
+             * @enum {string|null}
+             */
+            level: "info" | "warning" | null;
+            /**
+             * Format: date-time
+             * @description When it is over; null until it is removed.
+             */
+            until: string | null;
+        };
+        OperatorNotice: {
+            /** @description One line of plain text; null or empty removes the notice. */
+            text?: string | null;
+            /**
+             * @default info
+             * @enum {string}
+             */
+            level: "info" | "warning";
+            /**
+             * Format: date-time
+             * @description A time in the future when it ends by itself.
+             */
+            until?: string | null;
+        };
+        OperatorMaintenanceMode: {
+            on: boolean;
+            /** @description One line of plain text for those whose runs wait. */
+            message?: string | null;
+        };
+        OperatorMaintenance: {
+            on: boolean;
+            message: string | null;
+            /**
+             * Format: date-time
+             * @description Since when the mode is on.
+             */
+            since: string | null;
         };
         OperatorVersion: {
             version: string;
@@ -13460,6 +13572,145 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getNotice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Notice"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setNotice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "The cluster is updated on Friday from 18:00 UTC.",
+                 *       "level": "info",
+                 *       "until": "2036-08-01T18:00:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorNotice"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Notice"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMaintenance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorMaintenance"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setMaintenance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "on": true,
+                 *       "message": "The cluster is updated until noon."
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorMaintenanceMode"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorMaintenance"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     endRun: {
         parameters: {
             query?: never;
@@ -15664,6 +15915,31 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["Health"];
+                    };
+                };
+            };
+            500: components["responses"]["Internal"];
+        };
+    };
+    getShownNotice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Notice"];
                     };
                 };
             };

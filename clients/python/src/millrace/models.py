@@ -1700,7 +1700,7 @@ class Waiting(Model):
     )
     reason: str
     """
-    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `maintenance`: the installation is in maintenance mode, and the message is the operator's; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
     """
     message: str
     ahead: int
@@ -2726,6 +2726,66 @@ class OperatorDrain(Model):
     Its id.
     """
     draining: bool | None = True
+
+
+class Notice(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str | None
+    """
+    Another one each time that the notice is set; null where there is none.
+    """
+    text: str | None
+    """
+    One line of plain text.
+    """
+    level: Literal['info', 'warning'] | None
+    """
+    People can dismiss a notice of level `info`.
+    """
+    until: AwareDatetime | None
+    """
+    When it is over; null until it is removed.
+    """
+
+
+class OperatorNotice(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    text: Annotated[str | None, Field(max_length=500)] = None
+    """
+    One line of plain text; null or empty removes the notice.
+    """
+    level: Literal['info', 'warning'] | None = 'info'
+    until: AwareDatetime | None = None
+    """
+    A time in the future when it ends by itself.
+    """
+
+
+class OperatorMaintenanceMode(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    on: bool
+    message: Annotated[str | None, Field(max_length=500)] = None
+    """
+    One line of plain text for those whose runs wait.
+    """
+
+
+class OperatorMaintenance(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    on: bool
+    message: str | None
+    since: AwareDatetime | None
+    """
+    Since when the mode is on.
+    """
 
 
 class OperatorVersion(Model):
