@@ -36,7 +36,7 @@ func (c *loginCommand) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	s := &session.Session{Console: w, Server: server, Calls: &line.Calls{Console: w, HTTP: line.HTTPClient()}}
+	s := &session.Session{Console: w, Server: server, Calls: &line.Calls{Console: w, HTTP: line.HTTPClient(), Notices: &line.Notices{Server: server}}}
 	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: s.Calls})); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func (c *rawCommand) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
+	s.Calls.Notices = nil // what it prints is for programs
 	r, err := c.request(s)
 	if err != nil {
 		return err

@@ -39,6 +39,8 @@ type Calls struct {
 	HTTP *http.Client
 	As   Signer // nil: nobody
 	Team string // id; empty: the server's choice
+
+	Notices *Notices // of the server's operators; nil: they are not told
 }
 
 // Do carries out one call of the API.
@@ -56,6 +58,7 @@ func (c *Calls) Do(r *http.Request) (*http.Response, error) {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := c.HTTP.Do(r)
+		c.tellNotice(r, resp)
 		if err == nil && resp.StatusCode == http.StatusUnauthorized && token != "" && try < maxTries && rewind(r) {
 			fresh, err := c.As.renewed(r.Context(), token)
 			if err != nil || fresh != token {

@@ -55,6 +55,9 @@ func (c Flags) Visit(w screen.Console) (*Session, error) {
 		return nil, err
 	}
 	who := &line.Calls{Console: w, HTTP: line.HTTPClient(), Team: c.Team}
+	if !c.JSON {
+		who.Notices = &line.Notices{Server: server}
+	}
 	if token := w.Env("MILLRACE_TOKEN"); token != "" {
 		who.As = line.GivenToken(token)
 	} else if g := ring.Servers[server]; g != nil {
