@@ -22,7 +22,7 @@ func (x *Exchange) DrawPage(name string, view any, leadsTo ...string) (Answer, e
 	if to := x.publicAddress(); to != "" {
 		return Answer{Status: http.StatusTemporaryRedirect, Media: "text/plain", Raw: []byte{}}.With("Location", to), nil
 	}
-	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action " +
+	policy := "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action " +
 		strings.Join(append([]string{"'self'"}, leadsTo...), " ")
 	ans := Answer{Media: "text/html; charset=utf-8", Raw: html}.With("Content-Security-Policy", policy)
 	if base := x.Base(); !strings.HasPrefix(base, "https:") && !Loopback(base) {

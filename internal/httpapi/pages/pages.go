@@ -1,6 +1,6 @@
 // Package pages draws what a browser shows when people sign in, allow a
 // program, follow a link from a mail, or run into an error. Every page works
-// without scripts.
+// without scripts; the only one shows the operators' notice.
 package pages
 
 import (

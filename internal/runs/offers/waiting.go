@@ -91,7 +91,7 @@ func (q QueueState) Why(r Queued) *Waiting {
 	case q.Suspended:
 		return &Waiting{Reason: WaitsForOperator, Message: "The operator of this installation has suspended the team.", Ahead: ahead}
 	case q.Maintained && !r.Started:
-		return &Waiting{Reason: WaitsForMaintenance, Message: strings.TrimSpace("New runs wait until maintenance is over. " + q.Announced), Ahead: ahead}
+		return &Waiting{Reason: WaitsForMaintenance, Message: "New runs wait until maintenance is over." + following(q.Announced), Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForImage:
 		return &Waiting{Reason: WaitsForImage, Message: "Its container image is being pulled.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:
@@ -108,6 +108,17 @@ func (q QueueState) Why(r Queued) *Waiting {
 		return &Waiting{Reason: WaitsForTurn, Message: fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), Ahead: ahead}
 	}
 	return &Waiting{Reason: WaitsForCapacity, Message: fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB)}
+}
+
+// following is what an operator says, as a sentence after another one.
+func following(text string) string {
+	if text == "" {
+		return ""
+	}
+	if !strings.ContainsAny(text[len(text)-1:], ".!?") {
+		text += "."
+	}
+	return " " + text
 }
 
 func plural(n int, one, many string) string {

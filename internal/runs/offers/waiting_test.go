@@ -42,3 +42,21 @@ func TestRunSaysThatNobodyHasItsGPU(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
+
+func TestARunSaysThatMaintenanceHoldsItBack(t *testing.T) {
+	t.Parallel()
+	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}, Maintained: true}
+	const wait = "New runs wait until maintenance is over."
+	for said, want := range map[string]string{"": wait, "Back at noon": wait + " Back at noon.", "Sorry!": wait + " Sorry!", "Zurück um zwölf Uhr für öä": wait + " Zurück um zwölf Uhr für öä."} {
+		q.Announced = said
+		if w := q.Why(Queued{ID: "r1"}); w.Reason != WaitsForMaintenance || w.Message != want {
+			t.Errorf("%q: %+v", said, w)
+		}
+	}
+	if w := q.Why(Queued{ID: "r1", Started: true}); w.Reason != WaitsForCapacity {
+		t.Errorf("one that had started: %+v", w)
+	}
+	if q.Suspended = true; q.Why(Queued{ID: "r1"}).Reason != WaitsForOperator {
+		t.Error("a suspended team waits for the end of maintenance")
+	}
+}

@@ -2,6 +2,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { signInAddress } from "../identity/session.ts";
 import { buttonClass } from "../ui/Button.tsx";
 import { HelpLink } from "./HelpLink.tsx";
+import { NoticeBar } from "./NoticeBar.tsx";
 import { ThemeMenu } from "./ThemeMenu.tsx";
 
 /** PublicFrame is around pages that need no account. */
@@ -20,6 +21,7 @@ export function PublicFrame() {
           Sign in
         </a>
       </header>
+      <NoticeBar />
       <main id="content" tabIndex={-1} className="flex flex-1 flex-col outline-none">
         <Outlet />
       </main>

@@ -16,6 +16,7 @@ import { classes } from "../ui/classes.ts";
 import { useLate } from "../ui/Skeleton.tsx";
 import { useConnection } from "./connection.ts";
 import { HelpLink } from "./HelpLink.tsx";
+import { NoticeBar } from "./NoticeBar.tsx";
 import { PublicFrame } from "./PublicFrame.tsx";
 import { places } from "./rail.ts";
 import { useShortcuts } from "./shortcuts.ts";
@@ -31,13 +32,19 @@ export function Inside() {
   useEffect(() => {
     if (me === null) location.replace(signInAddress());
   }, [me]);
-  if (isFailure(error, "no_team")) return <NoTeamPage />;
   if (error) {
     return (
-      <main className="mx-auto w-full max-w-2xl px-4 py-16">
-        <h1 className="mb-4">Millrace</h1>
-        <Problem error={error} retry={() => void retry()} />
-      </main>
+      <>
+        <NoticeBar />
+        {isFailure(error, "no_team") ? (
+          <NoTeamPage />
+        ) : (
+          <main className="mx-auto w-full max-w-2xl px-4 py-16">
+            <h1 className="mb-4">Millrace</h1>
+            <Problem error={error} retry={() => void retry()} />
+          </main>
+        )}
+      </>
     );
   }
   return me ? <Shell /> : <Opening />;
@@ -100,6 +107,7 @@ function Shell() {
             onClick={() => setPalette(true)}
           />
         </header>
+        <NoticeBar />
         <ConnectionBar />
         <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
           <Outlet />

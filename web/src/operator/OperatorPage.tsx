@@ -12,6 +12,7 @@ import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
+import { Announcements } from "./Announcements.tsx";
 import { testMail, useAction } from "./actions.ts";
 import { Queue } from "./Queue.tsx";
 import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
@@ -29,6 +30,7 @@ export function OperatorPage() {
       {me.operator ? (
         <>
           <About />
+          <Announcements />
           <Workers />
           <Queue />
           <Disk />

@@ -23,6 +23,7 @@ const reasons: Record<string, string> = {
   inputs: "fetching its inputs",
   environment: "installing its packages",
   team_suspended: "team is suspended",
+  maintenance: "waiting for the end of maintenance",
 };
 
 /** Queue are the runs that have not ended, of all teams, oldest first. */

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, Harness, look, until } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => {
+  harness = await Harness.open();
+});
+afterAll(() => harness?.close());
+
+test("an operator tells everybody something, and has new runs wait", async () => {
+  const ada = await harness.person("Ada Field");
+  const eve = await harness.person("Eve Wood");
+  const { page: signIn } = await harness.visitor();
+  await signIn.goto(`${harness.url}/sign-in`);
+  await eve.page.goto(`${harness.url}/runs`);
+  await harness.shell(`millrace admin user set-operator --force ${ada.email}`, { MILLRACE_DATA: harness.data });
+
+  const { page } = ada;
+  await page.goto(`${harness.url}/operator`);
+  const notice = page.getByRole("region", { name: "Notice" });
+  await notice.getByRole("textbox", { name: "Text" }).fill("New disks <b>on Friday</b> from 18:00 UTC.");
+  await notice.getByRole("button", { name: "Show notice" }).click();
+  for (const shown of [page, eve.page, signIn]) {
+    await shown.getByText("New disks <b>on Friday</b> from 18:00 UTC.").waitFor({ timeout: 30_000 });
+  }
+  await look(eve.page, "notice");
+  await look(signIn, "notice on the sign-in page");
+  await signIn.getByRole("button", { name: "Dismiss notice" }).click();
+  await signIn.goto(`${harness.url}/papers`);
+  await signIn.getByRole("link", { name: "Sign in" }).waitFor();
+  expect(await signIn.getByText("New disks").count()).toBe(0);
+
+  const maintenance = page.getByRole("region", { name: "Maintenance mode" });
+  await maintenance.getByRole("textbox", { name: "Message" }).fill("Back at noon");
+  await maintenance.getByRole("button", { name: "Turn on" }).click();
+  await maintenance.getByRole("button", { name: "Turn off" }).waitFor();
+  await look(page, "maintenance mode");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await until("nothing is wider than the screen", () =>
+    page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+  );
+  await page.setViewportSize({ width: 1440, height: 900 });
+  const made = await eve.api("POST", "/api/workflows", {
+    name: "Waits",
+    definition: { nodes: [{ id: "a", command: "true" }] },
+  });
+  const run = await eve.api("POST", "/api/runs", { workflowId: made.body.data.id });
+  await eve.page.goto(`${harness.url}/runs/${run.body.data.runId}`);
+  await eve.page.getByText("New runs wait until maintenance is over. Back at noon.").waitFor();
+  await maintenance.getByRole("button", { name: "Turn off" }).click();
+  await maintenance.getByRole("button", { name: "Turn on" }).waitFor();
+  await eve.page.getByText("completed", { exact: false }).first().waitFor();
+  await notice.getByRole("button", { name: "Remove notice" }).click();
+  await eve.page.getByText("New disks").waitFor({ state: "detached", timeout: 30_000 });
+  calm(page);
+});
