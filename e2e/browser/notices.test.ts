@@ -17,9 +17,8 @@ test("an operator tells everybody something, and has new runs wait", async () =>
 
   const { page } = ada;
   await page.goto(`${harness.url}/operator`);
-  const notice = page.getByRole("region", { name: "Notice" });
-  await notice.getByRole("textbox", { name: "Text" }).fill("New disks <b>on Friday</b> from 18:00 UTC.");
-  await notice.getByRole("button", { name: "Show notice" }).click();
+  await page.getByRole("textbox", { name: "Text" }).fill("New disks <b>on Friday</b> from 18:00 UTC.");
+  await page.getByRole("button", { name: "Show notice" }).click();
   for (const shown of [page, eve.page, signIn]) {
     await shown.getByText("New disks <b>on Friday</b> from 18:00 UTC.").waitFor({ timeout: 30_000 });
   }
@@ -30,10 +29,9 @@ test("an operator tells everybody something, and has new runs wait", async () =>
   await signIn.getByRole("link", { name: "Sign in" }).waitFor();
   expect(await signIn.getByText("New disks").count()).toBe(0);
 
-  const maintenance = page.getByRole("region", { name: "Maintenance mode" });
-  await maintenance.getByRole("textbox", { name: "Message" }).fill("Back at noon");
-  await maintenance.getByRole("button", { name: "Turn on" }).click();
-  await maintenance.getByRole("button", { name: "Turn off" }).waitFor();
+  await page.getByRole("textbox", { name: "Message" }).fill("Back at noon");
+  await page.getByRole("button", { name: "Turn on" }).click();
+  await page.getByRole("button", { name: "Turn off" }).waitFor();
   await look(page, "maintenance mode");
   await page.setViewportSize({ width: 390, height: 844 });
   await until("nothing is wider than the screen", () =>
@@ -47,10 +45,10 @@ test("an operator tells everybody something, and has new runs wait", async () =>
   const run = await eve.api("POST", "/api/runs", { workflowId: made.body.data.id });
   await eve.page.goto(`${harness.url}/runs/${run.body.data.runId}`);
   await eve.page.getByText("New runs wait until maintenance is over. Back at noon.").waitFor();
-  await maintenance.getByRole("button", { name: "Turn off" }).click();
-  await maintenance.getByRole("button", { name: "Turn on" }).waitFor();
+  await page.getByRole("button", { name: "Turn off" }).click();
+  await page.getByRole("button", { name: "Turn on" }).waitFor();
   await eve.page.getByText("completed", { exact: false }).first().waitFor();
-  await notice.getByRole("button", { name: "Remove notice" }).click();
+  await page.getByRole("button", { name: "Remove notice" }).click();
   await eve.page.getByText("New disks").waitFor({ state: "detached", timeout: 30_000 });
   calm(page);
 });
