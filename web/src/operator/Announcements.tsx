@@ -58,7 +58,7 @@ function NoticeForm({ shown }: { shown: Schemas["Notice"] }) {
   const client = useQueryClient();
   const [text, setText] = useState(shown.text ?? "");
   const [level, setLevel] = useState<Level>(shown.level ?? "info");
-  const [until, setUntil] = useState("");
+  const [until, setUntil] = useState(shown.until ? localTime(shown.until) : "");
   const refresh = () => void client.invalidateQueries({ queryKey: ["notice"] });
   const set = useAction(
     () => setNotice(api, { text, level, until: until ? new Date(until).toISOString() : null }),
@@ -103,6 +103,12 @@ function NoticeForm({ shown }: { shown: Schemas["Notice"] }) {
       </div>
     </Form>
   );
+}
+
+/** localTime is a time as an input for it takes it, in the time zone of the browser. */
+function localTime(at: string): string {
+  const time = new Date(at);
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 function Until({ at }: { at: string }) {
