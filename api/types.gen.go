@@ -2259,6 +2259,9 @@ type Me struct {
 	// Operator They look after the installation; left out where they do not.
 	Operator *bool `json:"operator,omitempty"`
 
+	// PasswordSignIn False where people sign in through a provider alone; left out elsewhere.
+	PasswordSignIn *bool `json:"passwordSignIn,omitempty"`
+
 	// Team A team as its member sees it.
 	Team MeTeam `json:"team"`
 }

@@ -64,3 +64,25 @@ func (s *settings) providers() ([]oidc.Provider, error) {
 	}
 	return list, errors.Join(wrong...)
 }
+
+// newcomers are whom --oidc-sign-up admits.
+func (s *settings) newcomers() (builtin.Newcomers, error) {
+	n, err := builtin.ParseNewcomers(s.OIDCSignUp)
+	if err != nil {
+		return n, fmt.Errorf("--oidc-sign-up: %w", err)
+	}
+	return n, nil
+}
+
+// signInProblems says what is wrong with who may sign in.
+func (s *settings) signInProblems() error {
+	_, err := s.newcomers()
+	wrong := []error{err}
+	if s.PasswordSignIn == "off" && len(s.OIDCProviders) == 0 {
+		wrong = append(wrong, errors.New("--password-sign-in off needs --oidc-providers: nobody could sign in"))
+	}
+	if s.OIDCGroupClaim == "" || len(s.OIDCGroupClaim) > 255 {
+		wrong = append(wrong, errors.New("--oidc-group-claim is the name of a claim, such as groups"))
+	}
+	return errors.Join(wrong...)
+}

@@ -17,6 +17,10 @@ func TestIdentityIsChosenBySettings(t *testing.T) {
 		{[]string{"--oidc-providers", "orcid", "--oidc-issuers", "orcid=http://orcid.org"}, "https"},
 		{[]string{"--oidc-providers", "orcid", "--oidc-issuers", "orcid=https://orcid.org"}, "--oidc-client-ids"},
 		{[]string{"--oidc-providers", "Big Name"}, "--oidc-providers"},
+		{[]string{"--password-sign-in", "off"}, "--password-sign-in off needs --oidc-providers"},
+		{[]string{"--oidc-sign-up", "open,domain=example.org"}, "--oidc-sign-up"},
+		{[]string{"--oidc-sign-up", "domain=münchen.de"}, "--oidc-sign-up"},
+		{[]string{"--oidc-group-claim", ""}, "--oidc-group-claim"},
 	} {
 		out, err := millrace(t, append([]string{"serve"}, bad.args...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), bad.want) {
@@ -32,4 +36,7 @@ func TestIdentityIsChosenBySettings(t *testing.T) {
 	p := start(t, "--data", t.TempDir(), "--oidc-providers", "lab", "--oidc-issuers", "lab=http://127.0.0.1:1", "--oidc-client-ids", "lab=millrace")
 	p.want(503, "GET", "/auth/oidc/lab/start", "")
 	p.want(404, "GET", "/auth/oidc/other/start", "")
+	off := start(t, "--data", t.TempDir(), "--oidc-providers", "lab", "--oidc-issuers", "lab=http://127.0.0.1:1", "--oidc-client-ids", "lab=millrace", "--password-sign-in", "off",
+		"--oidc-sign-up", `domain=example.org,group=cn=lab\,ou=groups`)
+	off.want(403, "POST", "/auth/sign-in", `{"email":"a@b.c","password":"correct horse"}`)
 }

@@ -47,6 +47,9 @@ type settings struct {
 	SMTPURL          string            `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
 	Identity         string            `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
 	SignUp           string            `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
+	PasswordSignIn   string            `default:"on" enum:"on,off" help:"Whether people sign up and in with a password. With off, they use one of --oidc-providers." group:"identity"`
+	OIDCSignUp       []string          `name:"oidc-sign-up" default:"off" help:"Whom providers bring in where --sign-up does not: open, off, or rules such as domain=example.org and group=lab, of which one must fit." group:"identity"`
+	OIDCGroupClaim   string            `name:"oidc-group-claim" default:"groups" help:"Claim of providers that names the groups of a person." group:"identity"`
 	OIDCProviders    []string          `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
 	OIDCIssuers      map[string]string `name:"oidc-issuers" help:"Issuer of each: name=https://…, separated by semicolons." group:"identity"`
 	OIDCClientIDs    map[string]string `name:"oidc-client-ids" help:"Our client id at each: name=id, separated by semicolons." group:"identity"`
@@ -147,6 +150,9 @@ func (s *settings) problems() error {
 		note(errors.New("--identity clerk needs --clerk-secret-key, and --clerk-frontend-url as an origin such as https://clerk.example.org"))
 	}
 	if _, err := s.providers(); err != nil {
+		note(err)
+	}
+	if err := s.signInProblems(); err != nil {
 		note(err)
 	}
 	if s.Payments == "stripe" && (s.StripeSecretKey == "" || s.StripeWebhookSecret == "") {

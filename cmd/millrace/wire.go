@@ -159,14 +159,20 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
+	newcomers, err := s.newcomers()
+	if err != nil {
+		return nil, err
+	}
 	h.accounts = builtin.New(builtin.Options{
 		Stores: db.Identity(), Post: h.sender, Passwords: builtin.NewPasswords(), Origins: origins,
-		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: db.Now,
+		SignUp: s.signUp(origins), Newcomers: newcomers, NoPasswords: s.PasswordSignIn == "off", Private: s.private(origins), FirstPlan: string(credits.Free), Now: db.Now,
 	})
 	providers, err := s.providers()
 	if err != nil {
 		return nil, err
 	}
+	elsewhere := oidc.New(providers, db.Key("sign-in elsewhere"), db.Now)
+	elsewhere.ReadGroups(oidc.Groups{Claim: s.OIDCGroupClaim, Wanted: func(context.Context) (bool, error) { return len(newcomers.Groups) > 0, nil }})
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
 		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: db.Now,
@@ -213,7 +219,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Log: log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,
 		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Known: db, Origins: db, Version: version, Now: db.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
-		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), db.Now),
+		Account: h.account, Retention: h.retention, Providers: elsewhere,
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: db.Now,
 		Secrets: secrets.NewService(db, db.Now), Environments: environmentsroom.NewService(db), Notifications: notifications.NewService(db, db.Now), Audit: audit.NewService(db),

@@ -35,8 +35,10 @@ func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *bu
 func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
 	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
-		o.Providers = oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
+		providers := oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
 			[]byte("a key of tests"), ido.Now)
+		providers.ReadGroups(oidc.Groups{Claim: "groups"})
+		o.Providers = providers
 	})...)
 }
 

@@ -17,6 +17,9 @@ import (
 func (a *API) Me(x *kernel.Exchange) (kernel.Answer, error) {
 	u := x.Presence.User
 	me := api.Me{ID: string(u.ID), Name: u.Name, Email: u.Email, EmailVerified: u.EmailVerified, Team: teamOut(x.Membership)}
+	if a.BuiltIn != nil && a.BuiltIn.NoPasswords {
+		me.PasswordSignIn = new(bool)
+	}
 	if operates, err := x.IsOperator(); err != nil || operates {
 		me.Operator = &operates
 		return kernel.Answer{Data: me}, err

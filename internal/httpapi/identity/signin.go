@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -64,8 +65,8 @@ func (a *API) ShowSignIn(x *kernel.Exchange) (kernel.Answer, error) {
 }
 
 func (a *API) drawSignIn(x *kernel.Exchange, view pages.SignIn) (kernel.Answer, error) {
-	view.MaySign = a.BuiltIn.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
-	view.Providers = a.Providers.Names()
+	view.NoPasswords, view.Providers = a.BuiltIn.NoPasswords, a.Providers.Names()
+	view.MaySign = !view.NoPasswords && (a.BuiltIn.SignUp == builtin.SignUpOpen || view.Next == invitationsPath)
 	return x.DrawPage("sign-in", view, a.leadsTo(x, view.Next)...)
 }
 
@@ -135,11 +136,15 @@ func (a *API) drawSignUp(x *kernel.Exchange, view pages.SignUp) (kernel.Answer, 
 	if token != "" && view.Next == invitationsPath {
 		view.Invited, view.Team, view.Email = true, inv.Team.Name, inv.Email
 	}
-	switch policy := a.BuiltIn.SignUp; {
-	case policy == builtin.SignUpClosed:
+	policy := a.BuiltIn.SignUp
+	admitted := policy == builtin.SignUpOpen || policy == builtin.SignUpInvite && view.Invited
+	view.ByPassword = admitted && !a.BuiltIn.NoPasswords
+	if admitted || a.BuiltIn.Newcomers.Any() {
+		view.Providers = a.Providers.Names()
+	}
+	view.Closed = "Signing up needs an invitation: ask a team for one, and open the link in the email."
+	if policy == builtin.SignUpClosed {
 		view.Closed = "Accounts are created by the operator of this server."
-	case policy == builtin.SignUpInvite && !view.Invited:
-		view.Closed = "Signing up needs an invitation: ask a team for one, and open the link in the email."
 	}
 	return x.DrawPage("sign-up", view, a.leadsTo(x, view.Next)...)
 }
@@ -202,13 +207,16 @@ func (a *API) TakeSignOut(x *kernel.Exchange) (kernel.Answer, error) {
 
 // ShowReset answers GET /reset.
 func (a *API) ShowReset(x *kernel.Exchange) (kernel.Answer, error) {
+	if err := a.BuiltIn.Recovery.Offered(); err != nil {
+		return kernel.Answer{}, err
+	}
 	return x.DrawPage("reset", pages.Reset{NoMail: !a.SendsMail})
 }
 
 // TakeReset answers POST /reset.
 func (a *API) TakeReset(x *kernel.Exchange) (kernel.Answer, error) {
 	form, err := x.Form()
-	if err != nil {
+	if err = cmp.Or(err, a.BuiltIn.Recovery.Offered()); err != nil {
 		return kernel.Answer{}, err
 	}
 	view := pages.Reset{Email: form.Get("email"), NoMail: !a.SendsMail}
@@ -296,7 +304,8 @@ func (a *API) drawInvitation(x *kernel.Exchange, inv identity.Invitation) (kerne
 	var view pages.Invitation
 	view.Team, view.InvitedBy, view.Email, view.Role = inv.Team.Name, inv.InvitedByName, inv.Email, string(inv.Role)
 	view.Until, view.Status, view.Here = inv.ExpiresAt, string(inv.Status(a.Now())), invitationsPath
-	view.MaySign = a.BuiltIn.SignUp != builtin.SignUpClosed
+	view.NoPasswords, view.Providers = a.BuiltIn.NoPasswords, a.Providers.Names()
+	view.MaySign = !view.NoPasswords && a.BuiltIn.SignUp != builtin.SignUpClosed
 	if x.Presence.ByCookie {
 		p := x.Person()
 		view.Person = &p

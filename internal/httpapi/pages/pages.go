@@ -56,9 +56,10 @@ type Person struct{ Name, Email, Here string }
 // SignIn asks for an email address and a password.
 type SignIn struct {
 	Form
-	Email     string
-	MaySign   bool     // up
-	Providers []string // providers to sign in at instead
+	Email       string
+	MaySign     bool     // up
+	Providers   []string // providers to sign in at instead
+	NoPasswords bool     // at a provider alone
 }
 
 // SecondFactor asks for the code of an authenticator app.
@@ -72,8 +73,10 @@ type SignUp struct {
 	Form
 	Name, Email string
 	Invited     bool
-	Team        string // that the invitation is for
-	Closed      string // why nobody can sign up
+	Team        string   // that the invitation is for
+	ByPassword  bool     // a new account may have one
+	Providers   []string // through which new people may come in
+	Closed      string   // why nobody can sign up, where both of these are missing
 }
 
 // SignOut asks whether to leave.
@@ -109,7 +112,9 @@ type Invitation struct {
 	Status                       string
 	Person                       *Person // nil: nobody is signed in
 	MaySign                      bool    // up
-	Here                         string  // this page
+	NoPasswords                  bool    // at a provider alone
+	Providers                    []string
+	Here                         string // this page
 }
 
 // Mine reports whether who is signed in is who was invited.

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/mail"
@@ -72,7 +73,7 @@ type Accounts struct {
 
 // SignUp makes an account, its own team and a session.
 func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, error) {
-	if err := s.policy.maySignUp(in); err != nil {
+	if err := cmp.Or(s.policy.passwords(), s.policy.maySignUp(in)); err != nil {
 		return SignedIn{}, err
 	}
 	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, in.Invitation != ""), v.Counted); err != nil {
@@ -178,7 +179,9 @@ func CheckPassword(password string) error {
 func Email(text string) (email string, ok bool) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
-	if err != nil || a.Address != text || len(text) > maxEmail || strings.ContainsFunc(text, unicode.IsControl) {
+	if err != nil || a.Address != text || len(text) > maxEmail || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) || r > unicode.MaxASCII && unicode.ToLower(r) <= unicode.MaxASCII // such as the Kelvin sign: another address would be this one
+	}) {
 		return "", false
 	}
 	return strings.ToLower(text), true

@@ -30,9 +30,12 @@ type Options struct {
 	Passwords *Passwords
 	Origins   []string // the frontends tokens are minted for; the first is the issuer
 	SignUp    SignUpPolicy
-	Private   bool   // nobody but this machine can reach us: its address is not counted
-	FirstPlan string // the plan of a fresh team
+	Newcomers Newcomers // through providers
+	Private   bool      // nobody but this machine can reach us: its address is not counted
+	FirstPlan string    // the plan of a fresh team
 	Now       func() time.Time
+
+	NoPasswords bool // people sign in through a provider alone
 }
 
 // System is the built-in identity system.
@@ -49,6 +52,8 @@ type System struct {
 	Programs      *ServiceAccounts
 	Keys          *Keyring
 	SignUp        SignUpPolicy
+	Newcomers     Newcomers
+	NoPasswords   bool
 }
 
 var _ identity.System = (*System)(nil)
@@ -56,9 +61,9 @@ var _ identity.System = (*System)(nil)
 // New makes the system. Call Keys.Rotate before the first token is minted.
 func New(o Options) *System {
 	db := o.Stores
-	rules := policy{signUp: o.SignUp, private: o.Private, firstPlan: o.FirstPlan}
+	rules := policy{signUp: o.SignUp, newcomers: o.Newcomers, private: o.Private, firstPlan: o.FirstPlan, noPasswords: o.NoPasswords}
 	limits := limiter{store: db.Limits, private: o.Private, now: o.Now}
-	known := credentials{accounts: db.Accounts, passwords: o.Passwords, limiter: limits}
+	known := credentials{accounts: db.Accounts, policy: rules, passwords: o.Passwords, limiter: limits}
 	keys := newKeyring(db.Keys, o.Now)
 	s := &System{
 		Sessions: &Sessions{
@@ -73,6 +78,8 @@ func New(o Options) *System {
 		APITokens:     &APITokens{Store: db.APITokens, Now: o.Now},
 		Keys:          keys,
 		SignUp:        o.SignUp,
+		Newcomers:     o.Newcomers,
+		NoPasswords:   o.NoPasswords,
 	}
 	s.Programs = &ServiceAccounts{store: db.Programs, tokens: s.APITokens, now: o.Now}
 	s.Devices = &Devices{store: db.Devices, oauth: s.OAuth, limiter: limits, now: o.Now}

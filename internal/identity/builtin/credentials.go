@@ -10,6 +10,7 @@ import (
 // credentials knows whose password this is.
 type credentials struct {
 	accounts  AccountStore
+	policy    policy
 	passwords *Passwords
 	limiter   limiter
 }
@@ -22,6 +23,9 @@ var (
 
 // match is the account that the password opens.
 func (c credentials) match(ctx context.Context, email, password string, v Visit) (Account, error) {
+	if err := c.policy.passwords(); err != nil {
+		return Account{}, err
+	}
 	if email == "" || password == "" || len(password) > maxPassword {
 		return Account{}, fault.Invalid("give an email address and a password")
 	}
@@ -45,6 +49,9 @@ func (c credentials) match(ctx context.Context, email, password string, v Visit)
 // prove asks again for the password before something that a borrowed
 // session must not do.
 func (c credentials) prove(ctx context.Context, p identity.Presence, password, clientPrefix string) error {
+	if err := c.policy.passwords(); err != nil {
+		return err
+	}
 	a, err := c.accounts.Account(ctx, p.User.Email)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ type ExternalIdentity struct {
 	Email         string
 	EmailVerified bool
 	Name          string
+	Groups        []string // that the provider says they are in
+	NoGroups      string   // why it says none, where it did not answer
 }
 
 // SignInExternal makes a session for somebody who has signed in at another
@@ -47,17 +49,18 @@ func (s *Accounts) SignInExternal(ctx context.Context, e ExternalIdentity, invit
 func verified(e ExternalIdentity) (ExternalIdentity, error) {
 	email, ok := Email(e.Email)
 	if !ok || !e.EmailVerified {
-		return e, fault.Forbidden("the provider has not verified your email address: verify it there, or sign in here with a password").WithCode("email_unverified")
+		return e, fault.Forbidden("the provider has not verified your email address: verify it there, or sign in another way").WithCode("email_unverified")
 	}
 	e.Email = email
 	return e, nil
 }
 
 func (s *Accounts) signUpExternal(ctx context.Context, e ExternalIdentity, invitation string, v Visit) (SignedIn, error) {
-	if err := s.policy.maySignUp(SignUp{Invitation: invitation}); err != nil {
+	if err := s.policy.mayComeFrom(e, invitation); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, invitation != ""), v.Counted); err != nil {
+	expected := invitation != "" || s.policy.newcomers.admit(e)
+	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, expected), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	name, ok := line(e.Name)

@@ -110,10 +110,16 @@ func (s *Recovery) Verify(ctx context.Context, token string) error {
 	return orUsed(s.tokens.VerifyEmail(ctx, hashed(token), s.now()))
 }
 
+// Offered refuses where nobody signs in by a password.
+func (s *Recovery) Offered() error { return s.credentials.policy.passwords() }
+
 // RequestReset mails a link to whoever owns the address, if they have an
 // account. Whether they do is not told, neither by the answer nor by the time
 // it takes: the same work is done, and the mail goes out afterwards.
 func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link func(token string) string) error {
+	if err := s.Offered(); err != nil {
+		return err
+	}
 	address, ok := Email(email)
 	if !ok {
 		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an email address"}}, "email is not an email address")
@@ -135,6 +141,9 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 
 // MayReset reports whether a reset link still works, without using it.
 func (s *Recovery) MayReset(ctx context.Context, token string) error {
+	if err := s.Offered(); err != nil {
+		return err
+	}
 	_, err := s.tokens.OneTimeToken(ctx, hashed(token), ForResetting, s.now())
 	return orUsed(err)
 }

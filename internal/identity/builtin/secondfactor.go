@@ -129,10 +129,13 @@ func plainCode(text string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(text))
 }
 
-// Disable turns the second factor off, for who has both factors.
+// Disable turns the second factor off, for who has both factors. Where nobody signs in
+// by a password, a code proves them alone.
 func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, password, code, clientPrefix string) error {
-	if err := s.credentials.prove(ctx, p, password, clientPrefix); err != nil {
-		return err
+	if !s.credentials.policy.noPasswords {
+		if err := s.credentials.prove(ctx, p, password, clientPrefix); err != nil {
+			return err
+		}
 	}
 	f, err := s.store.SecondFactor(ctx, p.User.ID)
 	if fault.Is(err, fault.KindNotFound) {

@@ -4,6 +4,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -34,6 +35,7 @@ type Provider struct {
 type Providers struct {
 	key    []byte
 	now    func() time.Time
+	groups Groups
 	client *http.Client
 	names  []string
 	by     map[string]*provider
@@ -96,10 +98,15 @@ func (one *provider) discover(ctx context.Context) (*gooidc.Provider, error) {
 
 // Start is where to send a browser, and the cookie that it must bring back.
 func (p *Providers) Start(ctx context.Context, name, callback, next string) (address, cookie string, err error) {
-	_, config, err := p.find(ctx, name, callback)
+	one, config, err := p.find(ctx, name, callback)
 	if err != nil {
 		return "", "", err
 	}
+	groups, err := p.groupScope(ctx, one)
+	if err != nil {
+		return "", "", err
+	}
+	config.Scopes = append(config.Scopes, groups...)
 	f := flight{Provider: name, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Expires: p.now().Add(flightLife)}
 	cookie, err = p.pack(f)
 	return config.AuthCodeURL(f.State, gooidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), cookie, err
@@ -153,19 +160,37 @@ func (p *Providers) claims(ctx context.Context, one *provider, token *oauth2.Tok
 		return builtin.ExternalIdentity{}, errUntrusted(err)
 	}
 	var c profile
-	if err := id.Claims(&c); err != nil {
+	var said map[string]json.RawMessage
+	if err := cmp.Or(id.Claims(&c), id.Claims(&said)); err != nil {
 		return builtin.ExternalIdentity{}, errUntrusted(err)
 	}
-	if c.Email == "" && one.known.UserInfoEndpoint() != "" {
+	more, err := p.leavesOutGroups(ctx, said)
+	if err != nil {
+		return builtin.ExternalIdentity{}, err
+	}
+	if (c.Email == "" || more) && one.known.UserInfoEndpoint() != "" {
 		info, err := one.known.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err == nil && info.Subject == id.Subject {
-			err = info.Claims(&c)
+			// Two tokens may name different addresses: the one of the ID token counts.
+			err = cmp.Or(info.Claims(&said), c.complete(info))
 		}
 		if err != nil {
 			return builtin.ExternalIdentity{}, errUntrusted(err)
 		}
 	}
-	return builtin.ExternalIdentity{Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: bool(c.EmailVerified), Name: c.Name}, nil
+	who := builtin.ExternalIdentity{Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: bool(c.EmailVerified), Name: c.Name}
+	if p.groups.Claim != "" {
+		who.Groups, who.NoGroups = groupsIn(said, p.groups.Claim)
+	}
+	return who, nil
+}
+
+// complete takes from a second answer what the first left out.
+func (c *profile) complete(info *gooidc.UserInfo) error {
+	if c.Email != "" {
+		return nil
+	}
+	return info.Claims(c)
 }
 
 type profile struct {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -35,6 +36,7 @@ type institute struct {
 	claims map[string]any    // of the next ID token, beside those that are right
 	info   map[string]any    // what it says of the person when it is asked; nil: it cannot be
 	sent   map[string]string // what was sent for a token
+	scopes []string          // that it says it has
 	algo   jwt.SigningMethod
 }
 
@@ -66,6 +68,9 @@ func newInstitute(t *testing.T) *institute {
 		about := map[string]any{
 			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
 			"id_token_signing_alg_values_supported": []string{"RS256"},
+		}
+		if i.scopes != nil {
+			about["scopes_supported"] = i.scopes
 		}
 		if i.info != nil {
 			about["userinfo_endpoint"] = i.URL + "/userinfo"
@@ -174,7 +179,7 @@ func TestSomebodySignsInElsewhere(t *testing.T) {
 		t.Errorf("%v", p.there)
 	}
 	who, next, err := p.comesBack(func(r *oidc.Return) { r.Issuer = i.URL })
-	if err != nil || next != "/runs" || who != (builtin.ExternalIdentity{Issuer: i.URL, Subject: "person-1", Email: "ada@example.org", EmailVerified: true, Name: "Ada"}) {
+	if err != nil || next != "/runs" || !cmp.Equal(who, builtin.ExternalIdentity{Issuer: i.URL, Subject: "person-1", Email: "ada@example.org", EmailVerified: true, Name: "Ada"}) {
 		t.Errorf("%+v, %q, %v", who, next, err)
 	}
 	if len(i.sent["code_verifier"]) < 43 || i.sent["redirect_uri"] != callback {
@@ -223,7 +228,7 @@ func TestWhatABrowserBringsBackMustBeItsOwn(t *testing.T) {
 	} {
 		who, next, err := p.comesBack(tt.change)
 		f, ok := errors.AsType[*fault.Error](err)
-		if !ok || f.Kind != tt.kind || tt.code != "" && f.Code != tt.code || who != (builtin.ExternalIdentity{}) || next != "" {
+		if !ok || f.Kind != tt.kind || tt.code != "" && f.Code != tt.code || !cmp.Equal(who, builtin.ExternalIdentity{}) || next != "" {
 			t.Errorf("%s: %+v, %q, %v", name, who, next, err)
 		}
 	}
@@ -273,7 +278,7 @@ func TestAnIDTokenIsBelievedOnlyWhenAllOfItIsRight(t *testing.T) {
 			}
 			who, _, err := i.begins(t).comesBack(nil)
 			if tt.fails {
-				if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != "provider_untrusted" || who != (builtin.ExternalIdentity{}) {
+				if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != "provider_untrusted" || !cmp.Equal(who, builtin.ExternalIdentity{}) {
 					t.Errorf("%+v, %v", who, err)
 				}
 				return

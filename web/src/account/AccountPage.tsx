@@ -59,7 +59,7 @@ export function AccountPage() {
         <Apps />
       </Section>
       <Tokens />
-      <Password />
+      {me.passwordSignIn !== false && <Password />}
       <SecondFactor />
       <TeamData />
     </Page>

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ShieldCheck } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useApi } from "../api/team.ts";
+import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -20,6 +21,7 @@ const Qr = lazy(() => import("../ui/Qr.tsx"));
 /** SecondFactor says whether the person signs in with a code from a phone beside the password, and changes that. */
 export function SecondFactor() {
   const state = useQuery(secondFactorQuery);
+  const passwords = useMe().passwordSignIn !== false;
   const client = useQueryClient();
   const [open, setOpen] = useState(false);
   // The state is read again only when the dialog closes: until then it shows the recovery codes.
@@ -27,8 +29,13 @@ export function SecondFactor() {
     setOpen(false);
     void client.invalidateQueries({ queryKey: secondFactorQuery.queryKey });
   };
+  // Without passwords nobody sets one up; one that is on can be turned off.
+  if (!passwords && !open && !state.data?.enabled) return null;
   return (
-    <Section title="Two-factor authentication" intro="Sign in with your password and a code from an authenticator app.">
+    <Section
+      title="Two-factor authentication"
+      intro={`Sign in with ${passwords ? "your password" : "your provider"} and a code from an authenticator app.`}
+    >
       <Answer query={state} rows={1}>
         {({ enabled }) => (
           <div className="flex items-center gap-3">
@@ -37,7 +44,7 @@ export function SecondFactor() {
               {enabled ? "Turn off…" : "Set up…"}
             </Button>
             <Dialog open={open} onOpenChange={close} title="Two-factor authentication">
-              {enabled ? <TurnOff close={close} /> : <SetUp close={close} />}
+              {enabled ? <TurnOff passwords={passwords} close={close} /> : <SetUp close={close} />}
             </Dialog>
           </div>
         )}
@@ -86,7 +93,7 @@ function SetUp({ close }: { close: () => void }) {
   );
 }
 
-function TurnOff({ close }: { close: () => void }) {
+function TurnOff({ passwords, close }: { passwords: boolean; close: () => void }) {
   const api = useApi();
   const [password, setPassword] = useState("");
   const [code, setCode] = useState("");
@@ -100,7 +107,7 @@ function TurnOff({ close }: { close: () => void }) {
   });
   return (
     <Form onSubmit={() => disable.mutate()}>
-      <PasswordField value={password} onChange={setPassword} />
+      {passwords && <PasswordField value={password} onChange={setPassword} />}
       <CodeField value={code} onChange={setCode} />
       {disable.error && <Problem title="Couldn't turn off" error={disable.error} />}
       <Button type="submit" look="danger" busy={disable.isPending}>

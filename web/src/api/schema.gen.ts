@@ -3754,6 +3754,8 @@ export interface components {
             emailVerified: boolean;
             /** @description They look after the installation; left out where they do not. */
             operator?: boolean;
+            /** @description False where people sign in through a provider alone; left out elsewhere. */
+            passwordSignIn?: boolean;
             team: components["schemas"]["MeTeam"];
         };
         /** @description A team as its member sees it. */

@@ -3687,6 +3687,10 @@ class Me(Model):
     """
     They look after the installation; left out where they do not.
     """
+    password_sign_in: Annotated[bool | None, Field(alias='passwordSignIn')] = None
+    """
+    False where people sign in through a provider alone; left out elsewhere.
+    """
     team: MeTeam
 
 
