@@ -114,6 +114,8 @@ POST /api/operator/teams/{id}/plan
 POST /api/operator/teams/{id}/suspend
 POST /api/operator/workers/drain
 POST /api/operator/runs/{id}/end
+GET /api/operator/group-mapping
+PUT /api/operator/group-mapping
 POST /api/operator/mail/test
 GET /api/notice
 GET /api/operator/notice

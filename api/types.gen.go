@@ -2017,6 +2017,21 @@ type GivenFile struct {
 // GraphOutput defines model for GraphOutput.
 type GraphOutput = json.RawMessage
 
+// GroupMapping defines model for GroupMapping.
+type GroupMapping struct {
+	Rules []GroupRule `json:"rules"`
+}
+
+// GroupRule Everybody in the group has the role in the team.
+type GroupRule struct {
+	// Group As the provider writes it, with capitals.
+	Group string `json:"group"`
+
+	// Role A member's role in a team.
+	Role   Role   `json:"role"`
+	TeamID string `json:"teamId"`
+}
+
 // Guest defines model for Guest.
 type Guest struct {
 	Color string `json:"color"`
@@ -5601,6 +5616,12 @@ type ListErrorsParams struct {
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// SetGroupMappingParams defines parameters for SetGroupMapping.
+type SetGroupMappingParams struct {
+	// IfMatch Only if this is still the ETag.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // GetQueueParams defines parameters for GetQueue.
 type GetQueueParams struct {
 	// Limit How many to give.
@@ -6471,6 +6492,9 @@ type NextflowProgressJSONRequestBody NextflowProgressJSONBody
 
 // MarkNotificationsJSONRequestBody defines body for MarkNotifications for application/json ContentType.
 type MarkNotificationsJSONRequestBody = MarkRead
+
+// SetGroupMappingJSONRequestBody defines body for SetGroupMapping for application/json ContentType.
+type SetGroupMappingJSONRequestBody = GroupMapping
 
 // SetMaintenanceJSONRequestBody defines body for SetMaintenance for application/json ContentType.
 type SetMaintenanceJSONRequestBody = OperatorMaintenanceMode

@@ -25,6 +25,7 @@ type adminCommand struct {
 	Worker    operate.Workers  `cmd:"" help:"Workers: list, drain, undrain."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
+	Groups    operate.Groups   `cmd:"" name:"group-mapping" help:"Groups at providers that give roles in teams: list, set."`
 	Mail      operate.Mail     `cmd:"" help:"Mail: test."`
 	Status    operate.Status   `cmd:"" help:"Show the state of the installation: queue, files, background jobs, failed requests."`
 	Ready     operate.Ready    `cmd:"" help:"Check that a server or worker responds; for health checks of containers."`

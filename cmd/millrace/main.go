@@ -125,7 +125,7 @@ func (w console) parser(exit func(code int)) (*kong.Kong, error) {
 
 // operating is what the commands about the installation may touch.
 func (w console) operating() operate.Console {
-	return operate.Console{Ctx: w.ctx, Out: w.out, Version: version, Audited: func(action, chain, target string) context.Context { return w.audited(action, chain, target).ctx }}
+	return operate.Console{Ctx: w.ctx, In: w.in, Out: w.out, Version: version, Audited: func(action, chain, target string) context.Context { return w.audited(action, chain, target).ctx }}
 }
 
 // client is what the client commands may touch.

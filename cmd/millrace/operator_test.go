@@ -47,6 +47,20 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
 	s.want(200, "POST", "/auth/sign-in", `{"email":"bob@example.org","password":"a good password"}`)
 
+	rules := fmt.Sprintf(`{"rules":[{"group":"lab","teamId":%q,"role":"member"}]}`, team)
+	admin(rules, "group-mapping", "set", "-")
+	if out := admin("", "group-mapping", "list"); !strings.Contains(out, `"lab"`) || !strings.Contains(out, team) {
+		t.Error(out)
+	}
+	admin(admin("", "group-mapping", "list", "--json"), "group-mapping", "set", "-")
+	for _, wrong := range []string{`{}`, `{"rules":[]}{"rules":[]}`, `{"rules":[],"more":1}`, strings.Replace(rules, team, "team_nobody", 1)} {
+		c := millrace(t, "admin", "group-mapping", "set", "-")
+		c.Env, c.Stdin = append(c.Env, "MILLRACE_DATA="+dir), strings.NewReader(wrong)
+		if out, err := c.CombinedOutput(); err == nil {
+			t.Errorf("%s: %s", wrong, out)
+		}
+	}
+
 	// What the operators' page shows and does.
 	worker := ""
 	await(t, "the worker", func() bool {

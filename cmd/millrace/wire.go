@@ -42,6 +42,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	identitygroups "github.com/millrace/millrace/internal/identity/groups"
 	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/metrics"
@@ -172,7 +173,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	elsewhere := oidc.New(providers, db.Key("sign-in elsewhere"), db.Now)
-	elsewhere.ReadGroups(oidc.Groups{Claim: s.OIDCGroupClaim, Wanted: func(context.Context) (bool, error) { return len(newcomers.Groups) > 0, nil }})
+	elsewhere.ReadGroups(oidc.Groups{Claim: s.OIDCGroupClaim, Wanted: func(ctx context.Context) (bool, error) {
+		if len(newcomers.Groups) > 0 {
+			return true, nil
+		}
+		return db.MapsGroups(ctx)
+	}})
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
 		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: db.Now,
@@ -229,6 +235,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Finding:     finding,
 		Failed:      h.failures.Record,
 		Board:       h.board,
+		Groups:      identitygroups.NewService(db),
 		Operator:    newOperator(aboutSettings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		Clients:     offered,

@@ -124,6 +124,8 @@ var routeRows = map[string]rights{
 	"POST /api/operator/teams/{id}/suspend":            operators,
 	"POST /api/operator/workers/drain":                 operators,
 	"POST /api/operator/runs/{id}/end":                 operators,
+	"GET /api/operator/group-mapping":                  operators,
+	"PUT /api/operator/group-mapping":                  operators,
 	"POST /api/operator/mail/test":                     operators,
 	"GET /api/operator/notice":                         operators,
 	"PUT /api/operator/notice":                         operators,

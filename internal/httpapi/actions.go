@@ -24,7 +24,7 @@ var actions = map[string]string{
 	"POST /api/operator/teams/{id}/grant": "operator.credits_granted", "POST /api/operator/teams/{id}/plan": "operator.plan_set",
 	"POST /api/operator/teams/{id}/suspend": "operator.team_suspension", "POST /api/operator/workers/drain": "operator.worker_drain",
 	"POST /api/operator/runs/{id}/end": "operator.run_ended", "POST /api/operator/mail/test": "operator.mail_tested",
-	"PUT /api/operator/notice": "operator.notice_set", "PUT /api/operator/maintenance": "operator.maintenance_set",
+	"PUT /api/operator/group-mapping": "operator.group_mapping_set", "PUT /api/operator/notice": "operator.notice_set", "PUT /api/operator/maintenance": "operator.maintenance_set",
 	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
 	"POST /api/reported-runs": "run.reported", "POST /api/nextflow/trace/create": "run.reported",
 	"POST /api/runs/{id}/cancel": "run.cancelled", "DELETE /api/runs/{id}": "run.deleted", "PATCH /api/runs/{id}": "run.labelled",

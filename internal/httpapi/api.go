@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/mcp"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/identity/groups"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/runs"
@@ -84,6 +85,7 @@ type Options struct {
 	Environments  *environments.Service
 	Operator      *operator.Service
 	Board         *operator.Board                     // of the notice; nil: nobody is told anything
+	Groups        *groups.Service                     // of providers, which give places in teams
 	Failed        func(requestID, route, code string) // hears of requests that failed by our fault
 	Notifications *notifications.Service
 

@@ -41,6 +41,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/identity/groups"
 	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/notifications"
@@ -170,8 +171,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Notices: h.db, Mailbox: h.db, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
 			About: operator.About{Version: "test", SignUp: "open"}, Now: h.clock,
 		}),
-		Board: operator.NewBoard(h.db, h.clock),
-		Feed:  &h.hub, Life: t.Context(),
+		Board:  operator.NewBoard(h.db, h.clock),
+		Groups: groups.NewService(h.db),
+		Feed:   &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Budgets: h.db, Costs: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),

@@ -86,7 +86,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		workflows:   &workflows.API{Workflows: o.Workflows, Sources: o.Sources, Limiter: o.Limiter, Now: o.Now},
 
 		notifications: &notifications.API{Notifications: o.Notifications},
-		operator:      &operator.API{Operator: o.Operator, Board: o.Board},
+		operator:      &operator.API{Operator: o.Operator, Board: o.Board, Groups: o.Groups},
 		environments:  &environments.API{Environments: o.Environments},
 	}
 }

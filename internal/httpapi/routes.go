@@ -154,6 +154,8 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /api/operator/teams/{id}/suspend", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Suspend},
 		{Pattern: "POST /api/operator/workers/drain", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Drain},
 		{Pattern: "POST /api/operator/runs/{id}/end", Who: kernel.Operator, Handle: a.operator.EndRun},
+		{Pattern: "GET /api/operator/group-mapping", Who: kernel.Operator, Handle: a.operator.GroupMapping},
+		{Pattern: "PUT /api/operator/group-mapping", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetGroupMapping},
 		{Pattern: "POST /api/operator/mail/test", Who: kernel.Operator, Limit: operator.TestMailLimit, Handle: a.operator.TestMail},
 		{Pattern: "GET /api/operator/notice", Who: kernel.Operator, Handle: a.operator.Notice},
 		{Pattern: "PUT /api/operator/notice", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetNotice},

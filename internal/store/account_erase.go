@@ -100,6 +100,8 @@ var everything = []belongings{
 	{"balances", "team_id", ofTeam, ""},
 	{"team_subscriptions", "team_id, id", ofTeam, ""},
 	{"invitations", "id", ofTeam, "invitations"},
+	{"group_mapping", "group_name, team_id", ofTeam, ""},
+	{"mapped_members", "team_id, user_id", ofTeam, ""},
 	{"memberships", "team_id, user_id", ofTeam, "members"},
 	{"users", "id", `service_of = $1`, ""}, // service accounts; people stay
 }

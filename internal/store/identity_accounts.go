@@ -16,7 +16,7 @@ import (
 // Identity is what the built-in identity system sees of the database.
 func (db *DB) Identity() builtin.Stores {
 	return builtin.Stores{
-		Accounts: db, External: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
+		Accounts: db, External: db, Groups: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
 		Devices: db, OneTimeTokens: db, SecondFactors: db, APITokens: db, Programs: db, Keys: db, Limits: db,
 	}
 }

@@ -174,6 +174,11 @@ func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, use
 		if err != nil {
 			return err
 		}
+		// Who was in the team by a group stays in it without.
+		_, err = tx.changed(ctx, `UPDATE mapped_members SET kept_role = $1 WHERE team_id = $2 AND user_id = $3 AND kept_role = ''`, inv.Role, inv.Team.ID, user)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.changed(ctx, `UPDATE sessions SET active_team = $1 WHERE id = $2`, inv.Team.ID, session); err != nil {
 			return err
 		}

@@ -157,17 +157,25 @@ func (db *DB) Members(ctx context.Context, team ids.Team) ([]builtin.Member, err
 // ChangeRole gives a member another role.
 func (db *DB) ChangeRole(ctx context.Context, team ids.Team, user ids.User, role access.Role, allowed func(access.Role) error) (m builtin.Member, err error) {
 	err = db.asMember(ctx, team, user, allowed, role == access.Owner, func(tx *DB) error {
-		if _, err := tx.changed(ctx, `UPDATE memberships SET role = $1 WHERE team_id = $2 AND user_id = $3`, role, team, user); err != nil {
+		if err := tx.setRole(ctx, team, user, role); err != nil {
 			return err
 		}
-		if !role.May(access.StartRuns) {
-			if err := tx.pauseSchedulesOf(ctx, team, user); err != nil {
-				return err
-			}
+		// The mapping of groups takes away no role that people gave.
+		if _, err := tx.changed(ctx, `UPDATE mapped_members SET kept_role = $1 WHERE team_id = $2 AND user_id = $3`, role, team, user); err != nil {
+			return err
 		}
 		return scanMember(tx.q.QueryRowContext(ctx, members+`AND m.user_id = $2`, team, user), &m)
 	})
 	return m, err
+}
+
+// setRole changes a membership, and pauses the schedules of who may start no runs by it.
+func (db *DB) setRole(ctx context.Context, team ids.Team, user ids.User, role access.Role) error {
+	_, err := db.changed(ctx, `UPDATE memberships SET role = $1 WHERE team_id = $2 AND user_id = $3`, role, team, user)
+	if err != nil || role.May(access.StartRuns) {
+		return err
+	}
+	return db.pauseSchedulesOf(ctx, team, user)
 }
 
 // RemoveMember ends a membership.

@@ -21,6 +21,7 @@ import (
 // Console is what a command may touch besides its settings.
 type Console struct {
 	Ctx     context.Context
+	In      io.Reader
 	Out     io.Writer
 	Version string
 	Audited func(action, chain, target string) context.Context // a context in which a change is put on record

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/identity/groups"
 	"github.com/millrace/millrace/internal/operator"
 )
 
@@ -14,6 +15,7 @@ import (
 type API struct {
 	Operator *operator.Service
 	Board    *operator.Board // of the notice; nil: nobody is told anything
+	Groups   *groups.Service
 }
 
 const (

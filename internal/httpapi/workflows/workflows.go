@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/access"
@@ -154,7 +153,7 @@ func (a *API) GetWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	ans := workflowAnswer(w)
-	if etags(x.Request, "If-None-Match").has(w.ETag()) {
+	if kernel.ETags(x.Request, "If-None-Match").Has(w.ETag()) {
 		return kernel.Answer{Status: http.StatusNotModified, Header: ans.Header}, nil
 	}
 	return ans, nil
@@ -170,7 +169,7 @@ func (a *API) UpdateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	w, err := a.Workflows.Update(x.Context(), x.Caller, workflow(x), workflows.Edit{
-		Name: in.Name, Description: in.Description, License: in.License, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: in.Folder, IfMatch: etags(x.Request, "If-Match"),
+		Name: in.Name, Description: in.Description, License: in.License, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Folder: in.Folder, IfMatch: kernel.ETags(x.Request, "If-Match"),
 	})
 	if err != nil {
 		return kernel.Answer{}, err
@@ -271,29 +270,4 @@ func (a *API) RestoreRevision(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	return workflowAnswer(w), nil
-}
-
-// etagList is the ETags of a conditional request; nil when it is unconditional.
-type etagList []string
-
-func etags(r *http.Request, header string) etagList {
-	values, given := r.Header[http.CanonicalHeaderKey(header)]
-	if !given {
-		return nil
-	}
-	list := etagList{}
-	for t := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		list = append(list, strings.TrimSpace(t))
-	}
-	return list
-}
-
-// has compares weakly, as If-None-Match does.
-func (t etagList) has(etag string) bool {
-	for _, one := range t {
-		if one == "*" || strings.TrimPrefix(one, "W/") == etag {
-			return true
-		}
-	}
-	return false
 }

@@ -60,6 +60,7 @@ const (
 type Accounts struct {
 	accounts    AccountStore
 	external    ExternalIdentityStore
+	groups      GroupStore
 	tokens      OneTimeTokenStore
 	sessions    *Sessions
 	factors     *SecondFactors

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -37,6 +38,9 @@ func (s *Accounts) SignInExternal(ctx context.Context, e ExternalIdentity, invit
 	}
 	if err == nil && a.Disabled {
 		err = errDisabled
+	}
+	if err == nil {
+		err = s.groups.ApplyGroups(ctx, a.ID, e.Issuer, e.Groups, s.now())
 	}
 	if err != nil {
 		return in, "", err
@@ -75,10 +79,12 @@ func (s *Accounts) signUpExternal(ctx context.Context, e ExternalIdentity, invit
 	if invitation != "" {
 		a.Invitation = hashed(invitation)
 	}
-	session, secret := s.sessions.session(a.ID, v)
-	a.Session = &session
 	if err := s.accounts.SignUp(ctx, a); err != nil {
 		return SignedIn{}, signUpFault(err)
 	}
-	return s.sessions.signedIn(ctx, a.User, session, secret)
+	// Their own team is the one they joined first. The session begins in one that they were brought into.
+	if err := s.groups.ApplyGroups(ctx, a.ID, e.Issuer, e.Groups, a.CreatedAt.Add(2*time.Microsecond)); err != nil {
+		return SignedIn{}, err
+	}
+	return s.sessions.open(ctx, a.User, v)
 }

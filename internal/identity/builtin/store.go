@@ -16,6 +16,7 @@ import (
 type Stores struct {
 	Accounts      AccountStore
 	External      ExternalIdentityStore
+	Groups        GroupStore
 	Sessions      SessionStore
 	Tokens        TokenStore
 	Teams         TeamStore
@@ -50,6 +51,13 @@ type ExternalIdentityStore interface {
 	// verified; nobody is fault.KindNotFound. An account that never proved its
 	// address loses its password, second factor, sessions and tokens.
 	LinkExternalIdentity(ctx context.Context, e ExternalIdentity, now time.Time) (Account, error)
+}
+
+// GroupStore gives people places in teams by their groups at a provider.
+type GroupStore interface {
+	// ApplyGroups gives somebody who has signed in at an issuer what the operator's
+	// mapping gives for these groups, and takes away what it gave and gives no longer.
+	ApplyGroups(ctx context.Context, user ids.User, issuer string, groups []string, now time.Time) error
 }
 
 // SessionStore keeps sessions. A session that is not there is dead.
@@ -210,7 +218,7 @@ type Account struct {
 type NewAccount struct {
 	Account
 	Team         identity.Team
-	Session      *Session // nil when an operator makes the account
+	Session      *Session // nil: it is opened later, or an operator makes the account
 	External     *ExternalIdentity
 	Invitation   string        // the hash of the token that was followed, or empty
 	OneTimeToken *OneTimeToken // with Mail: asks them to prove their address

@@ -55,19 +55,27 @@ func Owner(t testing.TB, db *store.DB, name string) access.Caller {
 // Join signs somebody up and brings them into another's team.
 func Join(t testing.TB, db *store.DB, host access.Caller, name string, role access.Role) access.Caller {
 	t.Helper()
-	who, now := Owner(t, db, name), NewClock().Now()
+	who := Owner(t, db, name)
+	JoinAfter(t, db, host, who, role, func() {})
+	who.Team, who.Role = host.Team, role
+	return who
+}
+
+// JoinAfter invites somebody into another's team, and has them accept after something.
+func JoinAfter(t testing.TB, db *store.DB, host, who access.Caller, role access.Role, do func()) {
+	t.Helper()
+	now := NewClock().Now()
 	inv := identity.Invitation{
-		ID: ids.NewInvitation(), Team: identity.Team{ID: host.Team}, Email: name + "@example.org", Role: role,
+		ID: ids.NewInvitation(), Team: identity.Team{ID: host.Team}, Email: who.Name + "@example.org", Role: role,
 		InvitedBy: host.User, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
 	if err := db.InsertInvitation(t.Context(), builtin.SentInvitation{Invitation: inv, TokenHash: string(inv.ID), SentAt: now}); err != nil {
 		t.Fatal(err)
 	}
+	do()
 	if err := db.AcceptInvitation(t.Context(), inv, who.User, "", now); err != nil {
 		t.Fatal(err)
 	}
-	who.Team, who.Role = host.Team, role
-	return who
 }
 
 // Refused fails the test unless an error is of this kind; without one it must

@@ -2556,6 +2556,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operator/group-mapping": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the mapping of groups
+         * @description Gives the rules by which groups at a provider become roles in teams.
+         */
+        get: operations["getGroupMapping"];
+        /**
+         * Replace the mapping of groups
+         * @description Replaces all rules. They apply to each person at their next sign-in through a provider: the mapping takes away what it gave and gives no longer, and never what people gave, nor the last owner of a team.
+         */
+        put: operations["setGroupMapping"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/where/{id}": {
         parameters: {
             query?: never;
@@ -6211,6 +6235,16 @@ export interface components {
             code: string;
             /** @description Whose log says why. */
             host: string;
+        };
+        GroupMapping: {
+            rules: components["schemas"]["GroupRule"][];
+        };
+        /** @description Everybody in the group has the role in the team. */
+        GroupRule: {
+            /** @description As the provider writes it, with capitals. */
+            group: string;
+            teamId: string;
+            role: components["schemas"]["Role"];
         };
         OperatorDone: {
             done: boolean;
@@ -13771,6 +13805,86 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getGroupMapping: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["GroupMapping"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setGroupMapping: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if this is still the ETag. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rules": [
+                 *         {
+                 *           "group": "lab",
+                 *           "teamId": "team_0199a1",
+                 *           "role": "member"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["GroupMapping"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["GroupMapping"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

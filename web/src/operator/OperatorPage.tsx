@@ -14,6 +14,7 @@ import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { Announcements } from "./Announcements.tsx";
 import { testMail, useAction } from "./actions.ts";
+import { GroupMapping } from "./GroupMapping.tsx";
 import { Queue } from "./Queue.tsx";
 import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
 import { Teams } from "./Teams.tsx";
@@ -35,6 +36,7 @@ export function OperatorPage() {
           <Queue />
           <Disk />
           <Teams />
+          <GroupMapping />
           <Chores />
           <Errors />
         </>

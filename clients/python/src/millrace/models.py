@@ -2677,6 +2677,25 @@ class OperatorError(Model):
     """
 
 
+class GroupRule(Model):
+    """
+    Everybody in the group has the role in the team.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    group: Annotated[str, Field(max_length=255, min_length=1)]
+    """
+    As the provider writes it, with capitals.
+    """
+    team_id: Annotated[str, Field(alias='teamId')]
+    role: Literal['owner', 'admin', 'member', 'viewer']
+    """
+    A member's role in a team.
+    """
+
+
 class OperatorDone(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4643,6 +4662,13 @@ class Credits(Model):
     period_end: Annotated[AwareDatetime, Field(alias='periodEnd')]
     ai_analysis: Annotated[AnalysisQuota, Field(alias='aiAnalysis')]
     storage: StorageUse
+
+
+class GroupMapping(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    rules: Annotated[list[GroupRule], Field(max_length=500)]
 
 
 class MarkRead(Model):
