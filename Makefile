@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo dev web shim attempt build uv image packages release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python test-mcp attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run demo dev web shim attempt build uv image packages release test-deploy web-check browser picture contract test test-all go-tests unraced client-tests deployments race test-engines test-same test-nextflow test-python test-mcp test-ldap attack chaos check verify gen bench load fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -142,7 +142,7 @@ test: setup-test format vet lint tidy web-check shim ## Test everything with rea
 # clusters, deployments, Nextflow and fuzzing.
 test-all: export MILLRACE_TEST_ALL := 1
 test-all: setup-test verify format vet lint web-check ## Test everything at full size, with the race detector, on real clusters; takes hours
-	@scripts/skipped $(MAKE) -j1 --no-print-directory race unraced client-tests test-mcp test-nextflow test-engines test-deploy attack chaos fuzz
+	@scripts/skipped $(MAKE) -j1 --no-print-directory race unraced client-tests test-mcp test-ldap test-nextflow test-engines test-deploy attack chaos fuzz
 
 go-tests:
 	$(GO_TEST) ./...
@@ -179,6 +179,9 @@ test-same: shim ## Run 300 mixed runs and the examples here, on Slurm and on Kub
 	scripts/setup engines
 	go list -deps -test ./cmd/millrace >/dev/null
 	MILLRACE_TEST_ENGINES=1 MILLRACE_TEST_MIXED=$(MIXED) scripts/skipped scripts/with-kubernetes scripts/with-slurm $(GOTEST) -count=1 -timeout 90m -v -run MakeTheSame ./cmd/millrace
+
+test-ldap: ## Sign people of an LDAP directory in through the real Dex; building it takes minutes the first time
+	scripts/skipped scripts/with-dex $(GOTEST) -count=1 -run TestPeopleOfAnLDAPDirectory ./internal/httpapi
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/skipped scripts/with-postgres scripts/with-uv scripts/attack

@@ -23,7 +23,7 @@ test("an operator maps groups at a provider to teams", async () => {
   };
   await page.getByText("No rules yet").waitFor();
   await add("lab-heads", "team_nobody");
-  await dialog.getByText("is no team of this installation").first().waitFor();
+  await page.getByText("A rule names a team that does not exist").first().waitFor();
   await dialog.getByRole("combobox", { name: "Team ID" }).fill(id);
   await dialog.getByRole("button", { name: "Add rule" }).click();
   await page.getByRole("cell", { name: "lab-heads", exact: true }).waitFor();

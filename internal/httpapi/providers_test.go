@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
@@ -37,7 +38,7 @@ func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Optio
 	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
 		providers := oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
 			[]byte("a key of tests"), ido.Now)
-		providers.ReadGroups(oidc.Groups{Claim: "groups"})
+		providers.ReadGroups(oidc.Groups{Claim: "groups", Wanted: func(context.Context) (bool, error) { return len(ido.Newcomers.Groups) > 0, nil }})
 		o.Providers = providers
 	})...)
 }

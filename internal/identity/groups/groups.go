@@ -71,11 +71,14 @@ func refuse(wrong []fault.Detail) error {
 
 // NoTeams refuses rules whose teams are not there, by their indexes.
 func NoTeams(rules []int) error {
+	if len(rules) == 0 {
+		return nil
+	}
 	wrong := make([]fault.Detail, len(rules))
 	for i, rule := range rules {
 		wrong[i] = fault.Detail{Path: fmt.Sprintf("rules[%d].teamId", rule), Message: "is no team of this installation"}
 	}
-	return refuse(wrong)
+	return fault.Problems(wrong, "a rule names a team that does not exist: look up its id in the list of teams")
 }
 
 // Place is what the mapping gives somebody in a team, and for which group at which

@@ -5,7 +5,6 @@ import { type Api, ask, type Schemas } from "../api/client.ts";
 import { apiOf, useApi } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
-import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -154,7 +153,6 @@ function AddRule({
         <Field label="Role">
           <Choice options={roles} value={role} onChange={setRole} />
         </Field>
-        {save.error && <Problem title="Couldn't add the rule" error={save.error} />}
         <Button type="submit" look="primary" busy={save.isPending}>
           Add rule
         </Button>
