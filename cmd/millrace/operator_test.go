@@ -103,7 +103,7 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	if strings.Count(seen, "operator.") != 4 || strings.Count(seen, "operator.team_suspension") != 2 || !strings.Contains(seen, "operator.credits_granted") || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
 		t.Error(seen)
 	}
-	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 7 entries, whole") {
+	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 9 entries, whole") {
 		t.Error(out)
 	}
 
