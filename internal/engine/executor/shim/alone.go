@@ -12,7 +12,7 @@ type Alone struct{ task *task }
 // NewAlone makes one. What the attempt uses is reported from time to time, on the
 // goroutine that also keeps its log.
 func NewAlone(l Launch, sampled func(Usage)) *Alone {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // tree finds what forks away from the command
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	return &Alone{newTask(l, newShim(sampled))}
 }

@@ -46,6 +46,9 @@ const (
 	evict  = unix.Signal(37)
 )
 
+// endsByItself is the id of an attempt that is evicted and not stopped.
+const endsByItself = "ends by itself"
+
 // word is what the process of an attempt says.
 type word struct {
 	Usage *Usage
@@ -61,6 +64,7 @@ func carryOut() {
 	}
 	words := json.NewEncoder(os.Stdout)
 	a := NewAlone(l, func(u Usage) { _ = words.Encode(word{Usage: &u}) })
+	a.task.evicted.Store(l.ID == endsByItself)
 	told := make(chan os.Signal, 8)
 	signal.Notify(told, stop, freeze, thaw, evict)
 	go func() {

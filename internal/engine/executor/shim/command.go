@@ -14,60 +14,56 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
-// commands are those that the shim has started. One place waits for all of
-// them: what they leave behind becomes a child of the shim, too.
-type commands struct {
-	mu      sync.Mutex
-	running map[int]*command
-}
-
-// reap takes note of everything that has ended.
-func (all *commands) reap() {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for {
-		var status syscall.WaitStatus
-		var used syscall.Rusage
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, &used)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || pid == 0 {
-			return
-		}
-		if c := all.running[pid]; c != nil {
-			delete(all.running, pid)
-			c.exited, c.wait = true, status
-			c.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano())
-			c.maxRSS = used.Maxrss << 10
-		}
-	}
-}
-
-// command is a started process.
+// command is a started process. One goroutine uses it.
 type command struct {
-	all          *commands
 	pid          int
+	tree         tree // of the process and all that it starts
 	pidfd        int  // readable once the process has ended; -1 where the kernel has none
 	order        int  // of the first process of a sandbox, or -1
 	outsideGroup bool // could not join its group
 
-	exited bool // guarded by all, like what follows until it is set
+	exited bool
 	wait   syscall.WaitStatus
-	cpu    time.Duration
+	cpu    time.Duration // of all that was waited for
 	maxRSS int64
 }
 
-func newCommand(all *commands) *command {
-	return &command{all: all, pidfd: -1, order: -1}
-}
+func newCommand() *command { return &command{pidfd: -1, order: -1} }
 
 // gone reports whether the process itself has ended.
 func (c *command) gone() bool {
-	c.all.reap()
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
+	c.reap()
 	return c.exited
+}
+
+// reap takes note of everything that has ended, and reports whether nothing is left.
+func (c *command) reap() (empty bool) {
+	for {
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, &used)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return true
+		case pid == 0:
+			return false
+		}
+		if pid == c.pid {
+			c.exited, c.wait = true, status
+		}
+		c.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		c.maxRSS = max(c.maxRSS, used.Maxrss<<10)
+	}
+}
+
+// clear ends what the command has left, and returns when it has gone.
+func (c *command) clear() {
+	for !c.reap() {
+		c.tree.kill()
+		_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
 }
 
 func (c *command) close() {
@@ -112,14 +108,18 @@ func (c *command) begin(l Launch, log *log) error {
 	return c.fork(l, attr)
 }
 
-// fork starts the process. Nobody waits for it before it is known.
+// fork starts the process. The first process of a sandbox sets the limits of its command
+// itself.
 func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	if c.pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr); err != nil {
+	limits := l.limits()
+	if l.Sandbox != nil {
+		limits = firstprocess.Limits{}
+	}
+	c.pid, err = limits.Start(func() (int, error) { return syscall.ForkExec(l.Argv[0], l.Argv, attr) })
+	if err != nil {
 		return &os.PathError{Op: "start", Path: l.Argv[0], Err: err}
 	}
-	c.all.running[c.pid] = c
+	c.tree = tree{top: os.Getpid(), above: 1, around: l.wrappers()}
 	return nil
 }
 
@@ -187,15 +187,15 @@ func (s Sandbox) options() ([]byte, error) {
 	return text, nil
 }
 
-// outcome is the status as a shell counts it. What stands around a command
-// counts like that as well, so that a signal can be read off its status.
-func (c *command) outcome(l Launch) (code, signal int) {
+// outcome is the status as a shell counts it. What stands around a command, or is a
+// shell, counts like that as well, so that a signal can be read off its status.
+func (c *command) outcome() (code, signal int) {
 	if c.wait.Signaled() {
 		signal = int(c.wait.Signal())
 		return 128 + signal, signal
 	}
 	code = c.wait.ExitStatus()
-	if l.wrappers() > 0 && code > 128 && code <= 128+64 {
+	if code > 128 && code <= 128+64 {
 		signal = code - 128
 	}
 	return code, signal

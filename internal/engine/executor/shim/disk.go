@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
 // disk watches what a command takes up in its folders. Counting files takes
@@ -19,7 +17,6 @@ type disk struct {
 	folders []string
 	most    int64 // bytes
 	files   int64 // at most
-	spared  int   // levels of processes above the command, which are ours
 
 	used    space // when files were last counted
 	left    space // of the file system, then
@@ -52,8 +49,8 @@ const (
 // full reports whether a file system with so much left is full.
 func (left space) full() bool { return left.bytes < almostNone || left.files == 0 }
 
-func newDisk(f Folder, most int64, spared int) *disk {
-	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most, spared: spared}
+func newDisk(f Folder, most int64) *disk {
+	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
 	d.files = min(max(most/block, fewFiles), maxFiles)
 	d.first = d.free()
 	d.left, d.now = d.first, d.first
@@ -89,9 +86,8 @@ func (d *disk) lookAfter() time.Duration {
 	return max(leastDiskTick, min(tick, time.Duration(seconds*float64(time.Second))))
 }
 
-// over reports whether the command, whose processes begin with pid, takes up
-// too much.
-func (d *disk) over(now time.Time, pid int) bool {
+// over reports whether the command with the processes of t takes up too much.
+func (d *disk) over(now time.Time, t tree) bool {
 	left := d.free()
 	d.now = left
 	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
@@ -100,7 +96,7 @@ func (d *disk) over(now time.Time, pid int) bool {
 	}
 	began := time.Now()
 	d.left = left
-	exceeded, hidden := d.count(pid)
+	exceeded, hidden := d.count(t)
 	exceeded = exceeded || d.hides(now, hidden)
 	// A folder of very many files must not keep the shim busy.
 	d.countAt = now.Add(max(sampleEvery, 20*time.Since(began)))
@@ -123,9 +119,9 @@ func (d *disk) free() space {
 // count finds out what the command takes up, each file once, and reports
 // whether that is too much, and whether there is more that it cannot see. Files
 // that have no name any more count as long as they are open.
-func (d *disk) count(pid int) (exceeded, hidden bool) {
+func (d *disk) count(t tree) (exceeded, hidden bool) {
 	for range maxLooks {
-		c := d.look(pid)
+		c := d.look(t)
 		d.used = c.space
 		exceeded = c.tooDeep || c.bytes > d.most || c.files > d.files
 		hidden = c.hidden || c.vanished && d.lost() > d.most
@@ -136,7 +132,7 @@ func (d *disk) count(pid int) (exceeded, hidden bool) {
 	return exceeded, hidden
 }
 
-func (d *disk) look(pid int) counter {
+func (d *disk) look(t tree) counter {
 	var work unix.Stat_t
 	_ = unix.Stat(d.folders[0], &work)
 	list := lists.Get().(*[]byte)
@@ -145,10 +141,8 @@ func (d *disk) look(pid int) counter {
 	for _, folder := range d.folders {
 		c.folder(unix.AT_FDCWD, folder, 0)
 	}
-	if pid > 0 {
-		for _, pid := range processes.Below(pid, d.spared) {
-			c.unnamed(pid)
-		}
+	for _, pid := range t.command() {
+		c.unnamed(pid)
 	}
 	return c
 }
@@ -159,7 +153,7 @@ var lists = sync.Pool{New: func() any { list := make([]byte, 512<<10); return &l
 // full reports whether the command has used what it may: a program that fails
 // when it does ends by itself.
 func (d *disk) full() bool {
-	exceeded, _ := d.count(0)
+	exceeded, _ := d.count(tree{})
 	return exceeded || d.used.bytes >= d.most
 }
 

@@ -28,7 +28,7 @@ func TestHowManyFilesACommandMayHave(t *testing.T) {
 	for most, want := range map[int64]int64{
 		1: fewFiles, fewFiles * block: fewFiles, (fewFiles + 1) * block: fewFiles + 1, maxFiles * block: maxFiles, (maxFiles + 1) * block: maxFiles, 1 << 62: maxFiles,
 	} {
-		if got := newDisk(f, most, 0).files; got != want {
+		if got := newDisk(f, most).files; got != want {
 			t.Errorf("with %d bytes: %d files, want %d", most, got, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWhatTakesUpDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.make(t, d)
-			if exceeded, hidden := d.count(0); exceeded || hidden || d.used.bytes < tt.from || d.used.bytes > tt.to || d.used.files != tt.exactly {
+			if exceeded, hidden := d.count(tree{}); exceeded || hidden || d.used.bytes < tt.from || d.used.bytes > tt.to || d.used.files != tt.exactly {
 				t.Errorf("%+v, exceeded: %t, hidden: %t", d.used, exceeded, hidden)
 			}
 		})
@@ -95,7 +95,7 @@ func TestTheBoundsOfADisk(t *testing.T) {
 	t.Parallel()
 	d := watched(t)
 	written(t, d, map[string]int{"a": 1 << 20, "b": 1 << 20, "c": 0})
-	if _, hidden := d.count(0); hidden || d.used.files != 3 {
+	if _, hidden := d.count(tree{}); hidden || d.used.files != 3 {
 		t.Fatalf("%+v", d.used)
 	}
 	used := d.used
@@ -110,7 +110,7 @@ func TestTheBoundsOfADisk(t *testing.T) {
 		"nothing but a file": {1, used.files, true, true},
 	} {
 		d.most, d.files = tt.most, tt.files
-		if exceeded, _ := d.count(0); exceeded != tt.exceeded || d.full() != tt.full {
+		if exceeded, _ := d.count(tree{}); exceeded != tt.exceeded || d.full() != tt.full {
 			t.Errorf("%s: exceeded %t, full %t", name, exceeded, d.full())
 		}
 	}
@@ -135,7 +135,7 @@ func TestFoldersInFoldersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		unix.Close(at)
-		if exceeded, _ := d.count(0); exceeded != want {
+		if exceeded, _ := d.count(tree{}); exceeded != want {
 			t.Errorf("%d deep: %t", depth, exceeded)
 		}
 	}
@@ -172,22 +172,22 @@ func TestFilesAreCountedWhenTheyMayBeTooMany(t *testing.T) {
 	t.Parallel()
 	d := watched(t)
 	now := time.Now()
-	if d.over(now, 0) {
+	if d.over(now, tree{}) {
 		t.Fatal("nothing is too much")
 	}
 	written(t, d, map[string]int{"a": 1 << 20})
 	d.most = 1 << 19
 	d.left.bytes -= 1 << 40 // the file system seems to have more than before
 	d.left.files -= 1 << 20
-	if d.over(now, 0) {
+	if d.over(now, tree{}) {
 		t.Error("it was counted without need")
 	}
-	if !d.over(now.Add(time.Hour), 0) {
+	if !d.over(now.Add(time.Hour), tree{}) {
 		t.Error("it was not counted when it was time")
 	}
 	d.countAt, d.used = now.Add(time.Hour), space{}
 	d.left.bytes += 1 << 41 // it has lost more than the command may use
-	if !d.over(now, 0) {
+	if !d.over(now, tree{}) {
 		t.Error("it was not counted when the disk shrank")
 	}
 }

@@ -114,7 +114,7 @@ func TestALogThatCannotBeKeptIsReadAllTheSame(t *testing.T) {
 
 func TestArgumentsThatMakeNoSenseStartNothing(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"shim", "shim -serve", "shim -serve a b", "shim -reap 1 2", "shim -none x", "shim __millrace-shim"} {
+	for _, args := range []string{"shim", "shim -serve", "shim -serve a b", "shim -reap 1 2 true", "shim -none x", "shim __millrace-shim"} {
 		if got := Main(strings.Fields(args)); got != BadArguments {
 			t.Errorf("%s: %d", args, got)
 		}
@@ -135,7 +135,7 @@ func TestACommandOutsideItsGroupsSaysSo(t *testing.T) {
 		}
 		launch, ran := touches(t)
 		launch.Cgroup = Cgroup{Threads: []string{list}}
-		exit := newTask(launch, newShim(func(Usage) {})).execute()
+		exit := begin(t, launch).end(t)
 		if outside := len(exit.NotEnforced) > 0; exit.Code != 0 || !ran() || outside != (name == "gone") {
 			t.Errorf("%s: %+v", name, exit)
 		}

@@ -49,7 +49,7 @@ func (t *task) halt(c *command) (still bool) {
 		return line(group+"/cgroup.events", "frozen") == 1
 	}
 	still = true
-	for _, pid := range processes.Below(c.pid, t.launch.wrappers()) {
+	for _, pid := range c.tree.command() {
 		if processes.Stopped(pid) {
 			continue
 		}
@@ -72,7 +72,7 @@ func (t *task) thaw(c *command) {
 		_ = rawfile.Write(group+"/cgroup.freeze", 0, []byte("0"))
 	}
 	if len(t.freezer.stopped) > 0 {
-		for _, pid := range processes.Below(c.pid, t.launch.wrappers()) {
+		for _, pid := range c.tree.command() {
 			if t.freezer.stopped[pid] {
 				_ = unix.Kill(pid, unix.SIGCONT)
 			}
@@ -99,26 +99,28 @@ type Before struct {
 
 // Before is what is known of the attempt of a launch that is complete.
 func (l Launch) Before() *Before {
-	first := newDisk(Folder(l.Folder), math.MaxInt64, 0).first
+	first := newDisk(Folder(l.Folder), math.MaxInt64).first
 	return &Before{Wrappers: l.wrappers(), Bytes: first.bytes, Files: first.files}
 }
 
 // Command are the processes of the command of an attempt that a process of its own
 // carries out.
-func (b Before) Command(pid int) []int { return processes.Below(pid, 1+b.Wrappers) }
+func (b Before) Command(pid int) []int { return b.tree(pid).command() }
+
+func (b Before) tree(pid int) tree { return tree{top: pid, above: 1, around: b.Wrappers} }
 
 // Size is what an attempt takes up whose command is below a process. One that hides files
 // is held to account for all that the file system has lost since it began.
 func (b Before) Size(id string, f Folder, pid int) Size {
-	d := newDisk(f, math.MaxInt64, 1+b.Wrappers)
+	d := newDisk(f, math.MaxInt64)
 	d.first = space{bytes: b.Bytes, files: b.Files}
-	return d.size(id, f, pid)
+	return d.size(id, f, b.tree(pid))
 }
 
 // size is what the command takes up, with what it was given and its log.
-func (d *disk) size(id string, f Folder, pid int) Size {
+func (d *disk) size(id string, f Folder, t tree) Size {
 	d.left = d.free()
-	_, hidden := d.count(pid)
+	_, hidden := d.count(t)
 	s := Size{ID: id, Bytes: d.used.bytes, Files: d.used.files}
 	if hidden {
 		s.Bytes, s.Files = max(s.Bytes, d.lost()), max(s.Files, d.first.files-d.left.files)

@@ -185,7 +185,7 @@ func TestACommandIsFrozenWhenItBegins(t *testing.T) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}()
-	task.followFreeze(&command{pid: c.Process.Pid})
+	task.followFreeze(&command{tree: tree{top: c.Process.Pid}})
 	if !waittest.Until(func() bool { return len(running(c.Process.Pid)) == 0 }) {
 		t.Error("it runs")
 	}
@@ -227,7 +227,6 @@ func TestThawedCommandKeepsWhatItStopped(t *testing.T) {
 	l.Grace = 1 << 40
 	a := begin(t, l)
 	pid := process(t, l)
-	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) }) // nothing stands around this command that would
 	if !waittest.Until(func() bool { return processes.Stopped(pid) }) {
 		t.Fatal("it is not stopped")
 	}
@@ -356,11 +355,9 @@ func TestFailureIsNotTheCommandsWhereItFillsTheDiskAtOnce(t *testing.T) {
 func TestCommandThatEndsWhenItIsEvictedIsEvicted(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"echo made > file", "exit 1"} {
-		l := script(t, "a", text)
+		l := script(t, endsByItself, text)
 		l.Outputs = []OutputPattern{{Port: "o", Path: "file"}}
-		task := newTask(l, newShim(func(Usage) {}))
-		task.evicted.Store(true)
-		if e := task.execute(); !e.Evicted || len(e.Outputs) > 0 || e.NoSpace {
+		if e := begin(t, l).end(t); !e.Evicted || len(e.Outputs) > 0 || e.NoSpace {
 			t.Errorf("%s: %+v", text, e)
 		}
 		if _, err := os.Lstat(l.Dir); !os.IsNotExist(err) {

@@ -43,7 +43,7 @@ func watched(t *testing.T) *disk {
 	if err := os.Mkdir(f.path(WorkFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return newDisk(f, 100<<20, 0)
+	return newDisk(f, 100<<20)
 }
 
 // This process plays the command; the tests take turns, since each would see
@@ -61,11 +61,11 @@ func TestAFileIsCountedOrKnownToBeHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		if _, hidden := d.count(os.Getpid()); !hidden && d.used.bytes < 1<<20 {
+		if _, hidden := d.count(tree{top: os.Getpid()}); !hidden && d.used.bytes < 1<<20 {
 			t.Errorf("%d bytes and nothing hidden", d.used.bytes)
 		}
 		unix.Close(ends[1])
-		if _, hidden := d.count(os.Getpid()); hidden {
+		if _, hidden := d.count(tree{top: os.Getpid()}); hidden {
 			t.Error("something is hidden when the message is gone")
 		}
 	})
@@ -77,13 +77,13 @@ func TestAFileIsCountedOrKnownToBeHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		if _, hidden := d.count(os.Getpid()); !hidden && d.used.bytes < 1<<20 {
+		if _, hidden := d.count(tree{top: os.Getpid()}); !hidden && d.used.bytes < 1<<20 {
 			t.Errorf("%d bytes and nothing hidden", d.used.bytes)
 		}
 		if err := unix.Munmap(memory); err != nil {
 			t.Fatal(err)
 		}
-		if _, hidden := d.count(os.Getpid()); hidden || d.used.bytes >= 1<<20 {
+		if _, hidden := d.count(tree{top: os.Getpid()}); hidden || d.used.bytes >= 1<<20 {
 			t.Errorf("%d bytes, hidden: %t, when it is gone", d.used.bytes, hidden)
 		}
 	})
@@ -141,7 +141,7 @@ func TestWhatAProcessHoldsIsCountedOrKnownToBeHidden(t *testing.T) {
 			d := watched(t)
 			c := exec.Command("/proc/self/exe")
 			c.Env, c.Dir = []string{holds + "=" + way}, d.folders[0]
-			if _, hidden := d.count(up(t, c)); !hidden && d.used.files != 1 {
+			if _, hidden := d.count(tree{top: up(t, c)}); !hidden && d.used.files != 1 {
 				t.Errorf("%d files, and nothing hidden", d.used.files)
 			}
 		})
@@ -157,7 +157,7 @@ func TestWhatAProcessHoldsIsCountedOrKnownToBeHidden(t *testing.T) {
 		if err := os.Remove(c.Path); err != nil {
 			t.Fatal(err)
 		}
-		if d.count(c.Process.Pid); d.used.files != 1 {
+		if d.count(tree{top: c.Process.Pid}); d.used.files != 1 {
 			t.Errorf("%d files", d.used.files)
 		}
 	})
@@ -246,7 +246,7 @@ func TestAFolderThatIsAlwaysRenamedIsCountedOrKnownToBeHidden(t *testing.T) {
 	}()
 	d.first.bytes = d.left.bytes + 2*d.most // it seems that the disk has lost that much
 	for range 100 {
-		if _, hidden := d.count(0); !hidden && d.used.bytes < 1<<20 {
+		if _, hidden := d.count(tree{}); !hidden && d.used.bytes < 1<<20 {
 			t.Errorf("%d bytes and nothing hidden", d.used.bytes)
 			break
 		}

@@ -21,8 +21,6 @@ type Launch struct {
 	// Sandbox says that Argv is bubblewrap, which must not be sent TERM: it
 	// would end the command at once.
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
-	// Reaped says that Argv is a reaper around the command; see Program.Reap.
-	Reaped bool `json:"reaped,omitempty"`
 
 	// User is the plain uid and gid that the shim drops to, if it is not 0.
 	User uint32 `json:"user,omitempty"`

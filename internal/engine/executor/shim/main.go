@@ -12,7 +12,6 @@ const shimArgument = "__millrace-shim"
 
 // What a shim can be asked to do.
 const (
-	reapFlag  = "-reap"  // a command, after its limits
 	initFlag  = "-init"  // as the first process of a sandbox, with the limits of its commands
 	relayFlag = "-relay" // a command, after the socket that it reaches at relay.Address
 )
@@ -30,12 +29,6 @@ type Program []string
 func Small(path string) Program { return Program{path} }
 func Self(path string) Program  { return Program{path, shimArgument} }
 
-// Reap has the command run by a reaper, where no sandbox holds its processes
-// together.
-func (p Program) Reap(l *Launch) {
-	l.Argv, l.Reaped = slices.Concat(p, []string{reapFlag}, l.limits().Arguments(), l.Argv), true
-}
-
 // Relay has a command run where program is this one, with a socket in reach.
 func (p Program) Relay(program, socket string, argv ...string) []string {
 	return slices.Concat([]string{program}, p[1:], []string{relayFlag, socket}, argv)
@@ -49,15 +42,12 @@ func Main(args []string) int {
 	switch {
 	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
-	case len(args) == 4 && args[1] == initFlag || len(args) > 4 && args[1] == reapFlag:
+	case len(args) == 4 && args[1] == initFlag:
 		limits, err := firstprocess.ParseLimits(args[2], args[3])
 		if err != nil {
 			return BadArguments
 		}
-		if args[1] == initFlag {
-			return firstprocess.Run(limits)
-		}
-		return reap(limits, args[4:])
+		return firstprocess.Run(limits)
 	case len(args) > 3 && args[1] == relayFlag:
 		return relay.Run(args[2], args[3:])
 	}

@@ -19,7 +19,7 @@ const sampleEvery = time.Second
 // meter watches what the command uses.
 type meter struct {
 	launch Launch
-	pid    int // of the command
+	tree   tree // of the command
 
 	cpu0, oom0 int64 // of the group, which has served others before
 	peak       int64
@@ -32,7 +32,7 @@ type meter struct {
 func newMeter(f Folder, l Launch) *meter {
 	m := &meter{launch: l}
 	if l.Disk > 0 {
-		m.disk = newDisk(f, l.Disk, l.wrappers())
+		m.disk = newDisk(f, l.Disk)
 	}
 	if l.Cgroup.Exists() {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
@@ -52,7 +52,7 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 		if sample {
 			m.sampled, sampled = now, &u
 		}
-		if alone && (u.Memory > m.launch.Memory && proportional(m.pid, u.Memory) > m.launch.Memory || inMemory(m.pid) > m.launch.Memory) {
+		if alone && (u.Memory > m.launch.Memory && proportional(m.tree.all(), u.Memory) > m.launch.Memory || inMemory(m.tree.all()) > m.launch.Memory) {
 			return sampled, true
 		}
 	}
@@ -75,7 +75,7 @@ func (m *meter) usage(now time.Time) Usage {
 		return u
 	}
 	var sum Usage
-	for _, pid := range processes.Tree(m.pid) {
+	for _, pid := range m.tree.all() {
 		cpu, memory := processUsage(pid)
 		sum.CPU += cpu
 		sum.Memory += memory
@@ -145,11 +145,11 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 	return time.Duration(ticks) * time.Second / clockTicks, at(21) * int64(os.Getpagesize())
 }
 
-// proportional is the memory of the whole tree with shared pages counted once,
+// proportional is the memory of processes with shared pages counted once,
 // or otherwise where the kernel does not count that.
-func proportional(root int, otherwise int64) int64 {
+func proportional(pids []int, otherwise int64) int64 {
 	var sum int64
-	for _, pid := range processes.Tree(root) {
+	for _, pid := range pids {
 		text, _ := rawfile.Read(processes.Living(pid) + "/smaps_rollup")
 		for l := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(l, "Pss:"); ok {
@@ -164,11 +164,11 @@ func proportional(root int, otherwise int64) int64 {
 	return sum
 }
 
-// inMemory is what the files in memory take up that a process tree has open and
+// inMemory is what the files in memory take up that processes have open and
 // that have no name. Reading and writing them shows in the size of no process.
-func inMemory(root int) (bytes int64) {
+func inMemory(pids []int) (bytes int64) {
 	seen := map[inode]bool{}
-	for _, pid := range processes.Tree(root) {
+	for _, pid := range pids {
 		list := processes.Living(pid) + "/fd"
 		entries, _ := os.ReadDir(list)
 		for _, entry := range entries {

@@ -161,7 +161,7 @@ func TestWhatAProcessUsesWithoutItsFirstThread(t *testing.T) {
 	if _, memory := processUsage(pid); memory == 0 {
 		t.Error("it has no memory")
 	}
-	if memory := proportional(pid, 0); memory == 0 {
+	if memory := proportional([]int{pid}, 0); memory == 0 {
 		t.Error("it has no part of a memory")
 	}
 }
@@ -179,9 +179,9 @@ func TestFilesInMemoryCount(t *testing.T) {
 	c := exec.Command("sh", "-c", "exec 4<&3; echo up; read -r line")
 	c.ExtraFiles = []*os.File{held} // which is its descriptor 3
 	pid := up(t, c)
-	got := inMemory(pid)
+	got := inMemory([]int{pid})
 	m := newMeter("", Launch{Memory: size - 1})
-	m.pid = pid
+	m.tree = tree{top: pid}
 	sampled, over := m.look(time.Now())
 	m.launch.Memory = size << 4
 	_, room := m.look(time.Now())

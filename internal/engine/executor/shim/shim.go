@@ -12,8 +12,7 @@ import (
 
 // shim is what the goroutines of this process share.
 type shim struct {
-	commands commands
-	sampled  func(Usage) // on the goroutine that also keeps the log
+	sampled func(Usage) // on the goroutine that also keeps the log
 
 	shutdown atomic.Bool               // the machine goes down
 	frozen   atomic.Bool               // the command is to stand still
@@ -21,5 +20,5 @@ type shim struct {
 }
 
 func newShim(sampled func(Usage)) *shim {
-	return &shim{commands: commands{running: map[int]*command{}}, sampled: sampled}
+	return &shim{sampled: sampled}
 }

@@ -93,7 +93,7 @@ func TestAbsenceCountsSuspendedTime(t *testing.T) {
 // when it is there, and not only KILL after its grace.
 func TestCommandThatIsStoppedBeforeItBeginsGetsTERM(t *testing.T) {
 	t.Parallel()
-	c := exec.Command("sh", "-c", "read gate; sleep 1000; exit 3") // the shell stands for a reaper
+	c := exec.Command("sh", "-c", "read gate; sleep 1000; exit 3") // the shell stands for what is around a command
 	gate, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +102,8 @@ func TestCommandThatIsStoppedBeforeItBeginsGetsTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
-	l := Launch{Folder: t.TempDir(), Reaped: true}
-	stopped, stands := newTask(l, newShim(func(Usage) {})), &command{pid: c.Process.Pid}
+	l := Launch{Folder: t.TempDir()}
+	stopped, stands := newTask(l, newShim(func(Usage) {})), &command{tree: tree{top: c.Process.Pid, around: 1}}
 	stopped.meter = newMeter(Folder(l.Folder), l)
 	stopped.end(stands, &stopped.exit.Stopped, time.Hour)
 	if stopped.terminated {

@@ -145,10 +145,10 @@ func (t *task) run(joined bool) {
 	c, err := t.follow(joined)
 	if err != nil {
 		t.neverStarted(err)
+		t.exit.NoProgram = t.launch.Sandbox == nil && firstprocess.IsNoProgram(err)
 		return
 	}
 	defer c.close()
-	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))
 	t.fillExit(c)
@@ -162,7 +162,7 @@ func (t *task) follow(joined bool) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.meter.pid = c.pid
+	t.meter.tree = c.tree
 	if c.outsideGroup {
 		t.launch.Cgroup = Cgroup{}
 		t.meter.launch.Cgroup = Cgroup{} // so that the meter holds the memory
@@ -170,13 +170,14 @@ func (t *task) follow(joined bool) (*command, error) {
 	}
 	t.watch(c)
 	t.thaw(c) // the group serves another one
+	c.clear()
 	t.launch.clear()
 	return c, nil
 }
 
 // begin starts the command.
 func (t *task) begin(joined bool) (*command, error) {
-	c := newCommand(&t.shim.commands)
+	c := newCommand()
 	c.outsideGroup = !joined
 	var err error
 	if t.launch.Stage != nil {
@@ -205,7 +206,7 @@ func (t *task) watch(c *command) {
 		}
 		t.followFreeze(c)
 		t.noteFull(now)
-		if t.launch.Disk > 0 && t.meter.disk.over(now, c.pid) {
+		if t.launch.Disk > 0 && t.meter.disk.over(now, c.tree) {
 			t.end(c, &t.exit.OutOfDisk, 0)
 		}
 		if !now.Before(next) {
@@ -266,10 +267,10 @@ func (t *task) look(c *command, now time.Time, p *serverPresence) {
 		t.end(c, &t.exit.OOM, 0)
 	}
 	if t.ending && !t.terminated { // what stands around the command had not started it
-		t.terminated = t.launch.terminate(c.pid)
+		t.terminated = c.tree.terminate()
 	}
 	if t.ending && !now.Before(t.killAt) {
-		t.launch.kill(c.pid)
+		c.tree.kill()
 	}
 }
 
@@ -284,13 +285,13 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 		return
 	}
 	*why, t.ending, t.killAt = true, true, killAt
-	t.terminated = t.launch.terminate(c.pid)
+	t.terminated = c.tree.terminate()
 }
 
 // fillExit fills in the exit record, once the log is complete: the error of a
 // sandbox is in it.
 func (t *task) fillExit(c *command) {
-	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
+	t.exit.Code, t.exit.Signal = c.outcome()
 	t.exit.CPUTime, t.exit.MaxRSS = max(c.cpu, t.meter.cpu), c.maxRSS // nobody has waited for what was killed
 	t.meter.finish(&t.exit)
 	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {

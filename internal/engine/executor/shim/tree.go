@@ -12,38 +12,47 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
+// tree is where the processes of a command are. What has lost its parent comes to the
+// process of the shim, which has no children but the command.
+type tree struct {
+	top    int // a process; 0: there is none
+	above  int // levels from there that are not the command's: the shim's process
+	around int // levels below them that stand around the command: bubblewrap and the first process of its sandbox
+}
+
+// all are the processes that end with the command.
+func (t tree) all() []int { return t.below(t.above) }
+
+// command are those of the command itself.
+func (t tree) command() []int { return t.below(t.above + t.around) }
+
+func (t tree) below(levels int) []int {
+	if t.top == 0 {
+		return nil
+	}
+	return processes.Below(t.top, levels)
+}
+
 // terminate sends TERM to everything that belongs to the command, but not to
 // what stands around it, which would take everything with it. It reports whether there
 // was anything.
-func (l Launch) terminate(pid int) bool {
-	return processes.SignalTree(pid, unix.SIGTERM, l.wrappers())
-}
+func (t tree) terminate() bool { return processes.Signal(t.command(), unix.SIGTERM) }
+
+// kill ends everything at once.
+func (t tree) kill() { processes.Signal(t.all(), unix.SIGKILL) }
 
 // wrappers is how many processes stand around the command: bubblewrap and the
-// first process of its sandbox, or a reaper.
+// first process of its sandbox.
 func (l Launch) wrappers() int {
-	switch {
-	case l.Sandbox != nil:
+	if l.Sandbox != nil {
 		return 2
-	case l.Reaped:
-		return 1
 	}
 	return 0
 }
 
-// kill ends everything at once. A reaper stays, and ends when nothing is left
-// below it.
-func (l Launch) kill(pid int) {
-	spared := 0
-	if l.Reaped {
-		spared = 1
-	}
-	processes.SignalTree(pid, unix.SIGKILL, spared)
-}
-
 // clear ends what a command has left in its group that has ended itself, waits until
-// it has gone, and reports whether it has. A reaper may have been killed by its own
-// command, and what a sandbox held takes a moment to go where bubblewrap was killed.
+// it has gone, and reports whether it has. What a sandbox held takes a moment to go where
+// bubblewrap was killed.
 func (l Launch) clear() (empty bool) {
 	for tries := 0; tries < 500; tries++ {
 		left := l.group()

@@ -97,13 +97,18 @@ const (
 func writeStartResult(err error) {
 	kind, text := byte(Started), ""
 	switch {
-	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES):
+	case IsNoProgram(err):
 		kind, text = NoProgram, err.Error()
 	case err != nil:
 		kind, text = Failed, err.Error()
 	}
 	_ = unix.Ftruncate(OrderFD, 0)
 	_, _ = unix.Pwrite(OrderFD, append([]byte{kind}, text...), 0)
+}
+
+// IsNoProgram reports whether a command did not start because its program is not there.
+func IsNoProgram(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)
 }
 
 // ReadStartResult reads what the first process of a sandbox has said.

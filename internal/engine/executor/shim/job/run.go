@@ -86,21 +86,12 @@ func Main(args []string) int {
 	case err != nil:
 		return shim.Failed
 	}
-	exit := r.carryOut(program(args))
+	exit := r.carryOut()
 	r.deliver(exit)
 	if j.Local {
 		r.attempt.AwaitEmpty() // the slot goes with this process
 	}
 	return exit.Code
-}
-
-// program is this one, as it was started.
-func program(args []string) shim.Program {
-	self, _ := os.Executable()
-	if shim.IsShimCall(args) {
-		return shim.Self(self)
-	}
-	return shim.Small(self)
 }
 
 // runner is a job that runs.
@@ -118,12 +109,12 @@ type runner struct {
 	beat    time.Time
 }
 
-func (r *runner) carryOut(p shim.Program) shim.Exit {
+func (r *runner) carryOut() shim.Exit {
 	r.state = State{Fence: r.job.Launch.Fence, Host: r.host()}
 	l := &r.job.Launch
 	var why error
 	if r.last, why = r.folder.Reserve(); why == nil {
-		why = r.prepare(l, p)
+		why = r.prepare(l)
 	}
 	a := shim.NewAlone(*l, r.sampled)
 	r.attempt = a
@@ -192,7 +183,7 @@ var (
 )
 
 // prepare makes a launch what it has to be on this machine.
-func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
+func (r *runner) prepare(l *shim.Launch) error {
 	if err := r.awaitServer(); err != nil {
 		return err
 	}
@@ -213,7 +204,6 @@ func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 		if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
 			return err
 		}
-		p.Reap(l)
 	}
 	return r.say(func(s *State) {
 		s.Key = nil

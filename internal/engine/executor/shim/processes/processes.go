@@ -16,10 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
-// SignalTree sends a signal to a process and everything below it, but to the
-// first spared levels. It reports whether there was anything.
-func SignalTree(pid int, sig syscall.Signal, spared int) (sent bool) {
-	for _, pid := range Below(pid, spared) {
+// Signal sends a signal to processes, and reports whether there was any of them.
+func Signal(pids []int, sig syscall.Signal) (sent bool) {
+	for _, pid := range pids {
 		sent = unix.Kill(pid, sig) == nil || sent
 	}
 	return sent

@@ -78,7 +78,7 @@ func TestStoppedSeesWhoWaitsInVfork(t *testing.T) {
 	pid := parent.Process.Pid
 	var children []int
 	t.Cleanup(func() {
-		processes.SignalTree(pid, syscall.SIGKILL, 0)
+		processes.Signal(processes.Tree(pid), syscall.SIGKILL)
 		_ = parent.Wait()
 	})
 	if !waittest.Until(func() bool { children = processes.Children(pid); return len(children) == 1 }) {
@@ -169,7 +169,7 @@ func TestASignalReachesTheWholeTreeButThoseThatAreSpared(t *testing.T) {
 	for spared := range 4 {
 		first, below := family(t)
 		levels := [][]int{{first.Process.Pid}, below[2:], below[:2]}
-		processes.SignalTree(first.Process.Pid, syscall.SIGKILL, spared)
+		processes.Signal(processes.Below(first.Process.Pid, spared), syscall.SIGKILL)
 		for depth, level := range levels {
 			for _, pid := range level {
 				if depth >= spared && !waittest.Until(func() bool { return gone(pid) }) {

@@ -173,11 +173,7 @@ func prepare(t *Task) (err error) {
 		return err
 	}
 	l.Cgroup.OOM = oomFile()
-	self, err := os.Executable()
-	if err == nil {
-		shim.Small(self).Reap(l)
-	}
-	return err
+	return nil
 }
 
 // isOurs are variables that the machine sets, and no image.
