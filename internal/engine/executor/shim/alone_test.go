@@ -62,6 +62,9 @@ func carryOut() {
 	if json.NewDecoder(os.Stdin).Decode(&l) != nil {
 		os.Exit(BadArguments)
 	}
+	if self, err := os.Executable(); err != nil || Self(self).Limit(&l) != nil {
+		os.Exit(Failed)
+	}
 	words := json.NewEncoder(os.Stdout)
 	a := NewAlone(l, func(u Usage) { _ = words.Encode(word{Usage: &u}) })
 	a.task.evicted.Store(l.ID == endsByItself)

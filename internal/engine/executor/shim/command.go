@@ -108,15 +108,9 @@ func (c *command) begin(l Launch, log *log) error {
 	return c.fork(l, attr)
 }
 
-// fork starts the process. The first process of a sandbox sets the limits of its command
-// itself.
+// fork starts the process.
 func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
-	limits := l.limits()
-	if l.Sandbox != nil {
-		limits = firstprocess.Limits{}
-	}
-	c.pid, err = limits.Start(func() (int, error) { return syscall.ForkExec(l.Argv[0], l.Argv, attr) })
-	if err != nil {
+	if c.pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr); err != nil {
 		return &os.PathError{Op: "start", Path: l.Argv[0], Err: err}
 	}
 	c.tree = tree{top: os.Getpid(), above: 1, around: l.wrappers()}

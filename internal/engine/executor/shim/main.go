@@ -12,6 +12,7 @@ const shimArgument = "__millrace-shim"
 
 // What a shim can be asked to do.
 const (
+	limitFlag = "-limit" // a command, after its limits
 	initFlag  = "-init"  // as the first process of a sandbox, with the limits of its commands
 	relayFlag = "-relay" // a command, after the socket that it reaches at relay.Address
 )
@@ -34,6 +35,11 @@ func (p Program) Relay(program, socket string, argv ...string) []string {
 	return slices.Concat([]string{program}, p[1:], []string{relayFlag, socket}, argv)
 }
 
+// OwnEnv is the environment of a shim beside a command, and of the first process of a
+// sandbox. They do one thing after the other: more processors would only take them
+// threads and memory.
+var OwnEnv = []string{"GOMAXPROCS=1"}
+
 // Main does what the arguments ask for, and returns the status to exit with.
 func Main(args []string) int {
 	if IsShimCall(args) {
@@ -42,12 +48,15 @@ func Main(args []string) int {
 	switch {
 	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
-	case len(args) == 4 && args[1] == initFlag:
+	case len(args) == 4 && args[1] == initFlag || len(args) > 4 && args[1] == limitFlag:
 		limits, err := firstprocess.ParseLimits(args[2], args[3])
-		if err != nil {
+		switch {
+		case err != nil:
 			return BadArguments
+		case args[1] == initFlag:
+			return firstprocess.Run(limits)
 		}
-		return firstprocess.Run(limits)
+		return limits.Exec(args[4:])
 	case len(args) > 3 && args[1] == relayFlag:
 		return relay.Run(args[2], args[3:])
 	}

@@ -2,7 +2,9 @@ package firstprocess
 
 import (
 	"errors"
+	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,30 +35,13 @@ func (l Limits) Set() error {
 	return errors.Join(lower(unix.RLIMIT_FSIZE, l.FileSize), lower(unix.RLIMIT_DATA, l.Data))
 }
 
-// Start starts a process of this process's own user that is held to the limits, and with
-// it everything that the process starts. This process is held to them as well meanwhile.
-// The soft limits are inherited. A program with privileges of its own keeps its hard ones.
-func (l Limits) Start(start func() (pid int, err error)) (pid int, err error) {
-	for resource, most := range map[int]int64{unix.RLIMIT_FSIZE: l.FileSize, unix.RLIMIT_DATA: l.Data} {
-		var is unix.Rlimit
-		if err := unix.Getrlimit(resource, &is); err != nil {
-			return 0, err
-		}
-		if most <= 0 || is.Cur <= uint64(most) && is.Max <= uint64(most) {
-			continue
-		}
-		soft := unix.Rlimit{Cur: min(is.Cur, uint64(most)), Max: is.Max}
-		if err := unix.Setrlimit(resource, &soft); err != nil {
-			return 0, err
-		}
-		defer func() {
-			_ = unix.Setrlimit(resource, &is)
-			if err == nil {
-				_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: soft.Cur, Max: min(is.Max, uint64(most))}, nil)
-			}
-		}()
+// Exec puts a command in the place of this process, held to the limits. It returns the
+// status to exit with if that fails.
+func (l Limits) Exec(argv []string) int {
+	if l.Set() == nil {
+		_ = syscall.Exec(argv[0], argv, os.Environ())
 	}
-	return start()
+	return CannotStart
 }
 
 // lower sets a limit that is not lower already.

@@ -86,12 +86,21 @@ func Main(args []string) int {
 	case err != nil:
 		return shim.Failed
 	}
-	exit := r.carryOut()
+	exit := r.carryOut(program(args))
 	r.deliver(exit)
 	if j.Local {
 		r.attempt.AwaitEmpty() // the slot goes with this process
 	}
 	return exit.Code
+}
+
+// program is this one, as it was started.
+func program(args []string) shim.Program {
+	self, _ := os.Executable()
+	if shim.IsShimCall(args) {
+		return shim.Self(self)
+	}
+	return shim.Small(self)
 }
 
 // runner is a job that runs.
@@ -109,12 +118,12 @@ type runner struct {
 	beat    time.Time
 }
 
-func (r *runner) carryOut() shim.Exit {
+func (r *runner) carryOut(p shim.Program) shim.Exit {
 	r.state = State{Fence: r.job.Launch.Fence, Host: r.host()}
 	l := &r.job.Launch
 	var why error
 	if r.last, why = r.folder.Reserve(); why == nil {
-		why = r.prepare(l)
+		why = r.prepare(l, p)
 	}
 	a := shim.NewAlone(*l, r.sampled)
 	r.attempt = a
@@ -183,7 +192,7 @@ var (
 )
 
 // prepare makes a launch what it has to be on this machine.
-func (r *runner) prepare(l *shim.Launch) error {
+func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
 	if err := r.awaitServer(); err != nil {
 		return err
 	}
@@ -202,6 +211,9 @@ func (r *runner) prepare(l *shim.Launch) error {
 	if l.Sandbox == nil {
 		var err error
 		if l.Argv[0], err = firstprocess.LookPath(l.Argv[0], l.Env, l.Dir); err != nil {
+			return err
+		}
+		if err := p.Limit(l); err != nil {
 			return err
 		}
 	}

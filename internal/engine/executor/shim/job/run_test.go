@@ -46,7 +46,7 @@ func TestWhatAJobFindsWhenItBegins(t *testing.T) {
 			t.Parallel()
 			r := claimed(t, tt.job, tt.control)
 			launch := r.job.Launch
-			if err := r.prepare(&launch); !errors.Is(err, tt.want) {
+			if err := r.prepare(&launch, shim.Small("/shim")); !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
 			if tt.want == nil && (len(launch.Argv) != 1 || launch.Argv[0] != "/bin/sh") {
@@ -58,7 +58,7 @@ func TestWhatAJobFindsWhenItBegins(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(string(r.folder), controlFile), []byte("{torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.prepare(&r.job.Launch); err == nil {
+	if err := r.prepare(&r.job.Launch, shim.Small("/shim")); err == nil {
 		t.Error("a control file that cannot be read is obeyed")
 	}
 }
@@ -80,7 +80,7 @@ func TestAJobBeginsWhileAServerRenewsIt(t *testing.T) {
 				began := make(chan error, 1)
 				go func() {
 					launch := r.job.Launch
-					began <- r.prepare(&launch)
+					began <- r.prepare(&launch, shim.Small("/shim"))
 				}()
 				if !waittest.Until(func() bool {
 					if c.Renewals++; renewed {
@@ -108,7 +108,7 @@ func TestAJobCallsItsMachineWhatTheClusterDoes(t *testing.T) {
 	}
 	for variable, want := range map[string]string{"CLUSTERS_NAME": "n1", "NO_SUCH_VARIABLE": own, "": own} {
 		r := claimed(t, Job{HostVariable: variable}, Control{Stop: true})
-		r.carryOut()
+		r.carryOut(shim.Small("/shim"))
 		if r.state.Host != want {
 			t.Errorf("by %q it is called %q, want %q", variable, r.state.Host, want)
 		}

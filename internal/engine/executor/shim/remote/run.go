@@ -173,7 +173,11 @@ func prepare(t *Task) (err error) {
 		return err
 	}
 	l.Cgroup.OOM = oomFile()
-	return nil
+	self, err := os.Executable()
+	if err == nil {
+		err = shim.Small(self).Limit(l)
+	}
+	return err
 }
 
 // isOurs are variables that the machine sets, and no image.
