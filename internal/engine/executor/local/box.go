@@ -104,7 +104,7 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 		}
 	}
 	v := view{box: b, spec: s, launch: l}
-	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init(*l)...)
+	l.Dir, l.Env, l.Argv = "/", shim.OwnEnv, append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init(*l)...)
 	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter}
 	l.Sandbox.Command, l.Sandbox.Script = sandboxedCommand(s, env)
 	l.Sandbox.Env = command.Variables(env)

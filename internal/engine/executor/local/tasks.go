@@ -192,7 +192,7 @@ func (c *cluster) fork(t *task, s slot, l shim.Launch) (*os.Process, error) {
 	defer null.Close()
 	argv := job.Command(c.shim, t.folder)
 	return os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, inherited...), Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: shim.OwnEnv, Files: append([]*os.File{null, null, null}, inherited...), Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
 

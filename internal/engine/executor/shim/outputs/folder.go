@@ -162,6 +162,7 @@ func (t *tree) hash(left *int64, stop func() error) error {
 		defer mu.Unlock()
 		return stop()
 	}
+	runtime.SetDefaultGOMAXPROCS() // until here one was enough
 	for range min(maxHashers, runtime.GOMAXPROCS(0)) {
 		work.Go(func() {
 			buffer := make([]byte, 128<<10)
