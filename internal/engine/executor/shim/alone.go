@@ -27,13 +27,22 @@ func (a *Alone) NeverStarted(why error) Exit { return a.task.neverStarted(why) }
 func (a *Alone) Stop(grace time.Duration) { a.task.stop(grace) }
 
 // Preempt ends the command because the machine asks for it.
-func (a *Alone) Preempt() { a.task.shim.shutdown.Store(true) }
+func (a *Alone) Preempt() {
+	a.task.shim.shutdown.Store(true)
+	a.task.shim.wake()
+}
 
 // Freeze halts the command until Thaw. One that has not begun is halted when it has.
-func (a *Alone) Freeze() { a.task.shim.frozen.Store(true) }
+func (a *Alone) Freeze() { a.freeze(true) }
 
 // Thaw lets the command go on.
-func (a *Alone) Thaw() { a.task.shim.frozen.Store(false) }
+func (a *Alone) Thaw() { a.freeze(false) }
+
+func (a *Alone) freeze(frozen bool) {
+	if a.task.shim.frozen.Swap(frozen) != frozen {
+		a.task.shim.wake()
+	}
+}
 
 // Evict ends the command for the space that it takes up, and removes its files.
 func (a *Alone) Evict() {

@@ -22,6 +22,7 @@ type disk struct {
 	left    space // of the file system, then
 	now     space // of the file system, when it was last looked at
 	countAt time.Time
+	cpu     time.Duration // that the command had used when files were last counted
 
 	first       space     // of the file system, when the command began
 	hiddenSince time.Time // zero while everything can be seen
@@ -53,7 +54,7 @@ func newDisk(f Folder, most int64) *disk {
 	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
 	d.files = min(max(most/block, fewFiles), maxFiles)
 	d.first = d.free()
-	d.left, d.now = d.first, d.first
+	d.left, d.now, d.cpu = d.first, d.first, -1
 	return d
 }
 
@@ -76,26 +77,48 @@ const (
 )
 
 // lookAfter is how long the file system need not be looked at: less than all commands
-// take to fill what it has left. That a command takes up too much itself can wait for
-// the next tick while others have room.
+// take to fill what it has left, and less than the command takes to use what it may. That
+// a command takes up too much itself can wait for a tick while others have room.
 func (d *disk) lookAfter() time.Duration {
 	if d == nil {
-		return tick
+		return rest
 	}
-	seconds := min(float64(d.now.bytes-almostNone)/bytesPerSecond, float64(d.now.files)/filesPerSecond)
-	return max(leastDiskTick, min(tick, time.Duration(seconds*float64(time.Second))))
+	shrunk := space{bytes: max(0, d.left.bytes-d.now.bytes), files: max(0, d.left.files-d.now.files)}
+	may := space{bytes: d.most - d.used.bytes - shrunk.bytes, files: d.files - d.used.files - shrunk.files}
+	left := space{bytes: d.now.bytes - almostNone, files: d.now.files}
+	return max(leastDiskTick, min(rest, left.lasts(), max(tick, may.lasts())))
 }
 
-// over reports whether the command with the processes of t takes up too much.
-func (d *disk) over(now time.Time, t tree) bool {
+// lasts is how long all commands together take to fill so much.
+func (left space) lasts() time.Duration {
+	seconds := min(float64(left.bytes)/bytesPerSecond, float64(left.files)/filesPerSecond, rest.Seconds())
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// idleCounts is how many times as long files need not be counted of a command that has
+// used no processor since.
+const idleCounts = 10
+
+// isDue reports whether it is time to count files of a command that has used so much of
+// the processor. What it hides has to be seen again and again.
+func (d *disk) isDue(now time.Time, cpu time.Duration) bool {
+	if cpu == d.cpu && d.hiddenSince.IsZero() {
+		now = now.Add(-(idleCounts - 1) * sampleEvery)
+	}
+	return !now.Before(d.countAt)
+}
+
+// over reports whether the command with the processes of t takes up too much. It has used
+// so much of the processor.
+func (d *disk) over(now time.Time, t tree, cpu time.Duration) bool {
 	left := d.free()
 	d.now = left
 	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
-	if !shrunk && now.Before(d.countAt) {
+	if !shrunk && !d.isDue(now, cpu) {
 		return false
 	}
 	began := time.Now()
-	d.left = left
+	d.left, d.cpu = left, cpu
 	exceeded, hidden := d.count(t)
 	exceeded = exceeded || d.hides(now, hidden)
 	// A folder of very many files must not keep the shim busy.

@@ -150,19 +150,71 @@ func TestAFileSystemIsLookedAtBeforeItCanBeFull(t *testing.T) {
 		left space
 		want time.Duration
 	}{
-		"much is left":   {space{1 << 40, many}, tick},
+		"much is left":   {space{1 << 40, many}, rest},
 		"little is left": {space{almostNone + 400<<20, many}, 97656250 * time.Nanosecond},
 		"few inodes":     {space{1 << 40, 1 << 17}, 125 * time.Millisecond},
 		"nearly full":    {space{almostNone + 1, many}, leastDiskTick},
 		"full":           {space{0, many}, leastDiskTick},
 	} {
-		if got := (&disk{now: tt.left}).lookAfter(); got != tt.want {
+		if got := (&disk{most: 1 << 40, files: many, now: tt.left, left: tt.left}).lookAfter(); got != tt.want {
 			t.Errorf("%s: after %s, want %s", name, got, tt.want)
 		}
 	}
 	var none *disk
-	if got := none.lookAfter(); got != tick {
+	if got := none.lookAfter(); got != rest {
 		t.Errorf("without a limit: after %s", got)
+	}
+}
+
+// The less a command may still use, the sooner its files are looked at.
+func TestACommandIsLookedAtBeforeItHasUsedMuchMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	room := space{1 << 40, 1 << 30}
+	for name, tt := range map[string]struct {
+		used, lost space
+		want       time.Duration
+	}{
+		"it has used little":       {want: rest},
+		"it has used half":         {used: space{bytes: 2 << 30}, want: 500 * time.Millisecond},
+		"others have, or it has":   {lost: space{bytes: 2 << 30}, want: 500 * time.Millisecond},
+		"it has used nearly all":   {used: space{bytes: 4<<30 - 1}, want: tick},
+		"it has used too much":     {used: space{bytes: 5 << 30}, want: tick},
+		"it has made half of them": {used: space{files: 1 << 19}, want: 500 * time.Millisecond},
+	} {
+		d := &disk{most: 4 << 30, files: 1 << 20, used: tt.used, left: room}
+		d.now = space{room.bytes - tt.lost.bytes, room.files - tt.lost.files}
+		if got := d.lookAfter(); got != tt.want {
+			t.Errorf("%s: after %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// The files of a command that does nothing are counted again all the same, but rarely.
+func TestFilesOfAnIdleCommandAreCountedRarely(t *testing.T) {
+	t.Parallel()
+	d := watched(t)
+	now := time.Now()
+	d.over(now, tree{}, time.Second)
+	due := d.countAt
+	for name, tt := range map[string]struct {
+		at     time.Time
+		cpu    time.Duration
+		hidden bool
+		want   bool
+	}{
+		"it works":                   {due, 2 * time.Second, false, true},
+		"it works, and it is early":  {due.Add(-1), 2 * time.Second, false, false},
+		"it does nothing":            {due.Add((idleCounts - 1) * sampleEvery).Add(-1), time.Second, false, false},
+		"it does nothing for long":   {due.Add((idleCounts - 1) * sampleEvery), time.Second, false, true},
+		"it does nothing, and hides": {due, time.Second, true, true},
+	} {
+		d.hiddenSince = time.Time{}
+		if tt.hidden {
+			d.hiddenSince = now
+		}
+		if got := d.isDue(tt.at, tt.cpu); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 
@@ -172,22 +224,22 @@ func TestFilesAreCountedWhenTheyMayBeTooMany(t *testing.T) {
 	t.Parallel()
 	d := watched(t)
 	now := time.Now()
-	if d.over(now, tree{}) {
+	if d.over(now, tree{}, 0) {
 		t.Fatal("nothing is too much")
 	}
 	written(t, d, map[string]int{"a": 1 << 20})
 	d.most = 1 << 19
 	d.left.bytes -= 1 << 40 // the file system seems to have more than before
 	d.left.files -= 1 << 20
-	if d.over(now, tree{}) {
+	if d.over(now, tree{}, 0) {
 		t.Error("it was counted without need")
 	}
-	if !d.over(now.Add(time.Hour), tree{}) {
+	if !d.over(now.Add(time.Hour), tree{}, 0) {
 		t.Error("it was not counted when it was time")
 	}
 	d.countAt, d.used = now.Add(time.Hour), space{}
 	d.left.bytes += 1 << 41 // it has lost more than the command may use
-	if !d.over(now, tree{}) {
+	if !d.over(now, tree{}, 0) {
 		t.Error("it was not counted when the disk shrank")
 	}
 }

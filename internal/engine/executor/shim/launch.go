@@ -64,6 +64,7 @@ func (c Cgroup) Exists() bool { return len(c.Threads) > 0 || c.Folder != "" }
 const (
 	defaultLog = 64 << 20
 	tick       = 200 * time.Millisecond
+	rest       = time.Second // between two looks at a command of which nothing must be held
 )
 
 // The statuses of the shim itself.

@@ -45,7 +45,7 @@ func newMeter(f Folder, l Launch) *meter {
 // memory than it may where no group holds it.
 func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 	sample := now.Sub(m.sampled) >= sampleEvery
-	alone := m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" // no group holds the memory
+	alone := m.alone()
 	if sample || alone {
 		u := m.usage(now)
 		m.peak, m.cpu = max(m.peak, u.Memory), u.CPU
@@ -58,6 +58,9 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 	}
 	return sampled, false
 }
+
+// alone reports whether no group holds the memory.
+func (m *meter) alone() bool { return m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" }
 
 // usage asks the group where it knows, and otherwise sums up the processes. A
 // group of version 1 may take its time to know of a small process.

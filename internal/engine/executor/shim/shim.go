@@ -6,8 +6,11 @@
 package shim
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // shim is what the goroutines of this process share.
@@ -17,8 +20,29 @@ type shim struct {
 	shutdown atomic.Bool               // the machine goes down
 	frozen   atomic.Bool               // the command is to stand still
 	fullAt   atomic.Pointer[time.Time] // when the file system was last seen full; nil: never
+
+	news int // a descriptor that can be read from once something is wanted of the attempt; -1: none
 }
 
 func newShim(sampled func(Usage)) *shim {
-	return &shim{sampled: sampled}
+	news, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		news = -1
+	}
+	return &shim{sampled: sampled, news: news}
+}
+
+// wake has the attempt looked at.
+func (s *shim) wake() {
+	if s.news >= 0 {
+		_, _ = unix.Write(s.news, binary.NativeEndian.AppendUint64(nil, 1))
+	}
+}
+
+// rest is how long an attempt of which nothing is wanted need not be looked at.
+func (s *shim) rest() time.Duration {
+	if s.news < 0 {
+		return tick
+	}
+	return rest
 }

@@ -47,7 +47,10 @@ func newTask(l Launch, s *shim) *task {
 }
 
 // stop asks for the end of the command.
-func (t *task) stop(grace time.Duration) { t.grace.Store(int64(grace) + 1) }
+func (t *task) stop(grace time.Duration) {
+	t.grace.Store(int64(grace) + 1)
+	t.shim.wake()
+}
 
 // whyStopped is what the record says of a stop that was asked for.
 func (t *task) whyStopped() *bool {
@@ -130,7 +133,11 @@ func (t *task) collecting() error {
 // overtime reports whether an attempt has taken longer than it may. The time in which
 // its command stood still does not count, of which that of a suspended machine is a part.
 func (t *task) overtime(now time.Time) bool {
-	return t.launch.Timeout > 0 && uptime.Read()-t.began-t.meter.still.length(now) >= t.launch.Timeout
+	return t.launch.Timeout > 0 && t.lasted(now) >= t.launch.Timeout
+}
+
+func (t *task) lasted(now time.Time) time.Duration {
+	return uptime.Read() - t.began - t.meter.still.length(now)
 }
 
 var errStopped = errors.New("it was stopped")
@@ -199,27 +206,41 @@ func (t *task) watch(c *command) {
 	presence := newServerPresence(t.launch.AbandonAfter-t.launch.Grace, uptime.Read())
 	next := time.Now().Add(tick)
 	for soon := time.Now().Add(leastDiskTick); !c.gone(); {
-		t.wait(c, time.Until(soon))
+		news := t.wait(c, time.Until(soon))
 		now := time.Now()
-		if now.Before(soon) {
+		if now.Before(soon) && !news {
 			continue
 		}
 		t.followFreeze(c)
 		t.noteFull(now)
-		if t.launch.Disk > 0 && t.meter.disk.over(now, c.tree) {
+		if t.launch.Disk > 0 && t.meter.disk.over(now, c.tree, t.meter.cpu) {
 			t.end(c, &t.exit.OutOfDisk, 0)
+			next = now
 		}
-		if !now.Before(next) {
-			next = now.Add(tick)
+		if !now.Before(next) || news {
 			t.look(c, now, presence)
+			next = now.Add(t.lookAfter(now))
 		}
-		soon = now.Add(t.meter.disk.lookAfter())
+		soon = now.Add(min(t.meter.disk.lookAfter(), next.Sub(now)))
 	}
 	t.noteFull(time.Now()) // since the last look
 }
 
-// wait keeps the log while it waits for something to end.
-func (t *task) wait(c *command, most time.Duration) {
+// lookAfter is how long the command need not be looked at.
+func (t *task) lookAfter(now time.Time) time.Duration {
+	after := t.shim.rest()
+	if t.ending || t.meter.alone() || t.freezer.halted && !t.freezer.still {
+		after = tick
+	}
+	if left := t.launch.Timeout - t.lasted(now); t.launch.Timeout > 0 {
+		after = max(leastDiskTick, min(after, left))
+	}
+	return after
+}
+
+// wait keeps the log while it waits for something to end. It reports whether there is
+// news of what is wanted of the attempt.
+func (t *task) wait(c *command, most time.Duration) (news bool) {
 	if c.pidfd < 0 {
 		most = min(most, 5*time.Millisecond)
 	}
@@ -235,12 +256,17 @@ func (t *task) wait(c *command, most time.Duration) {
 	if pause > 0 {
 		most = min(most, pause)
 	}
+	ready = append(ready, unix.PollFd{Fd: int32(t.shim.news), Events: unix.POLLIN})
 	_, _ = unix.Poll(ready, int(max(0, most.Milliseconds()+1)))
 	for i, s := range t.log.streams {
 		if ready[i+1].Revents != 0 {
 			s.read(t.log)
 		}
 	}
+	if news = ready[len(ready)-1].Revents != 0; news {
+		_, _ = unix.Read(t.shim.news, make([]byte, 8))
+	}
+	return news
 }
 
 // look checks what the shim has to poll for: limits, and whether the server is
