@@ -12,26 +12,29 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // taskPeers carry out tasks, two at a time.
 var taskPeers = []peer{
 	{name: us, command: program("millrace"), taskRunner: millraceRunner("none", 2)},
-	{name: "make", command: program("make"), taskRunner: makeRunner("", 2)},
+	{name: "make", command: program("make"), taskRunner: makeRunner},
 	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 	{name: "dagu", command: program("dagu"), taskRunner: daguRunner},
 	{name: "bare", command: program("taskbare"), taskRunner: bareRunner},
 }
 
 // sandboxPeers do the same; ours as it runs by default, each task in a sandbox, and
-// bwrap is make with each command in bubblewrap alone.
+// bwrap is a loop over bubblewrap alone.
 var sandboxPeers = []peer{
 	{name: us, command: program("millrace"), taskRunner: millraceRunner("bwrap", 2)},
-	{name: "make", command: program("make"), taskRunner: makeRunner("", 2)},
-	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, 2)},
+	{name: "make", command: program("make"), taskRunner: makeRunner},
+	{name: "bwrap", command: program("bwrap"), taskRunner: loopRunner(2)},
 	{name: "snakemake", command: program("snakemake"), taskRunner: snakemakeRunner},
 }
 
@@ -40,15 +43,15 @@ var sandboxPeers = []peer{
 var corePeers = []peer{
 	{name: us, command: program("millrace"), taskRunner: millraceRunner("bwrap", runtime.NumCPU())},
 	{name: twoAtATime, command: program("millrace"), taskRunner: millraceRunner("bwrap", 2)},
-	{name: "bwrap", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, runtime.NumCPU())},
-	{name: "bwrap, 2", command: program("bwrap"), taskRunner: makeRunner(bareSandbox, 2)},
+	{name: "bwrap", command: program("bwrap"), taskRunner: loopRunner(runtime.NumCPU())},
+	{name: "bwrap, 2", command: program("bwrap"), taskRunner: loopRunner(2)},
 }
 
 const twoAtATime = us + ", 2"
 
-// bareSandbox begins a command in a sandbox like that of our tasks, which
+// bareSandbox are the options of a sandbox like that of our tasks, which
 // internal/engine/executor/local has in view.go.
-const bareSandbox = "bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net --uid 1000 --gid 1000 --hostname bench " +
+const bareSandbox = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net --uid 1000 --gid 1000 --hostname bench " +
 	"--die-with-parent --new-session --cap-drop ALL --as-pid-1 --clearenv --setenv PATH /usr/bin:/bin --disable-userns " +
 	"--ro-bind /usr /usr --ro-bind-try /bin /bin --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /etc /etc --dir /home --dir /var --symlink /tmp /var/tmp " +
 	"--proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --size 1073741824 --tmpfs /dev/shm --size 16777216 --tmpfs /run --remount-ro /dev --tmpfs /tmp --bind . /work --remount-ro / --chdir /work -- "
@@ -67,36 +70,90 @@ func commandRunner(most int, prepare func(kind string, n int, dir string) error,
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("%w: %s", err, out[max(0, len(out)-500):])
 			}
-			if kind != "fan" {
-				return nil
-			}
-			text, err := os.ReadFile(filepath.Join(dir, "out.txt"))
-			if lines := bytes.Count(text, []byte("\n")); err != nil || lines != n {
-				return fmt.Errorf("%d lines were gathered of %d, %w", lines, n, err)
-			}
-			return nil
+			return gathered(kind, n, dir)
 		},
-		cpu: func() time.Duration {
-			var u syscall.Rusage
-			_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u)
-			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-		},
+		cpu: func() time.Duration { return cpuOf(syscall.RUSAGE_CHILDREN) },
 	}
 }
 
-// makeRunner is make, with what begins each command and how many run at once.
-func makeRunner(before string, atOnce int) func(settings, peer) (taskRunner, error) {
-	return func(s settings, _ peer) (taskRunner, error) { return makeWith(s, before, atOnce) }
+// gathered checks what a fan has made.
+func gathered(kind string, n int, dir string) error {
+	if kind != "fan" {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "out.txt"))
+	if lines := bytes.Count(text, []byte("\n")); err != nil || lines != n {
+		return fmt.Errorf("%d lines were gathered of %d, %w", lines, n, err)
+	}
+	return nil
 }
 
-func makeWith(s settings, before string, atOnce int) (taskRunner, error) {
+func cpuOf(who int) time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(who, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// loopRunner is a loop over bubblewrap, so many at once. This program is the loop, and
+// what it uses counts.
+func loopRunner(atOnce int) func(settings, peer) (taskRunner, error) {
+	return func(s settings, _ peer) (taskRunner, error) {
+		return taskRunner{
+			prepare: func(string, int, string) error { return nil }, close: func() {},
+			run: func(kind string, n int, dir string) error {
+				for _, stage := range stages(kind, n) {
+					if err := inSandboxes(s, atOnce, dir, stage); err != nil {
+						return err
+					}
+				}
+				return gathered(kind, n, dir)
+			},
+			cpu: func() time.Duration { return cpuOf(syscall.RUSAGE_CHILDREN) + cpuOf(syscall.RUSAGE_SELF) },
+		}, nil
+	}
+}
+
+// stages are commands, each list to be run once the one before it has ended.
+func stages(kind string, n int) [][]string {
+	switch kind {
+	case "chain":
+		return slices.Repeat([][]string{{"true"}}, n)
+	case "fan":
+		var copies []string
+		for i := range n {
+			copies = append(copies, fmt.Sprintf("cat a.txt > b_%d.txt", i))
+		}
+		return [][]string{{"echo seed > a.txt"}, copies, {"cat b_*.txt > out.txt"}}
+	}
+	return [][]string{slices.Repeat([]string{"true"}, n)}
+}
+
+func inSandboxes(s settings, atOnce int, dir string, commands []string) error {
+	options := strings.Fields(bareSandbox)
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, command := range commands {
+		g.Go(func() error {
+			argv := []string{command}
+			if command != "true" {
+				argv = []string{"sh", "-c", command}
+			}
+			c := exec.Command(filepath.Join(s.bin, "bwrap"), slices.Concat(options, argv)...)
+			c.Dir = dir
+			if out, err := c.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func makeRunner(s settings, _ peer) (taskRunner, error) {
 	return commandRunner(0, func(kind string, n int, dir string) error {
 		var b strings.Builder
 		rule := func(target, needs, recipe string) {
-			if before != "" && recipe != "true" {
-				recipe = "sh -c '" + recipe + "'"
-			}
-			fmt.Fprintf(&b, "%s: %s\n\t@%s%s\n", target, needs, before, recipe)
+			fmt.Fprintf(&b, "%s: %s\n\t@%s\n", target, needs, recipe)
 		}
 		var all []string
 		for i := range n {
@@ -123,7 +180,7 @@ func makeWith(s settings, before string, atOnce int) (taskRunner, error) {
 		}
 		return os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all: "+strings.Join(all, " ")+"\n"+b.String()), 0o600)
 	}, func(string, int, string) *exec.Cmd {
-		return exec.Command(filepath.Join(s.bin, "make"), "-s", fmt.Sprintf("-j%d", atOnce), "all")
+		return exec.Command(filepath.Join(s.bin, "make"), "-s", "-j2", "all")
 	}), nil
 }
 
@@ -217,7 +274,7 @@ func millraceWith(s settings, sandbox string, atOnce int) (taskRunner, error) {
 	c := &caller{client: http.Client{Timeout: 30 * time.Second}}
 	var workflow string
 	return taskRunner{
-		cpu: proc.cpuOfAll, close: proc.stop,
+		cpu: proc.cpuOfAll, own: proc.cpu, close: proc.stop,
 		prepare: func(kind string, n int, _ string) (err error) {
 			if c.auth, err = sess.authorization(); err != nil {
 				return err

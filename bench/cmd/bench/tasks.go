@@ -12,6 +12,7 @@ import (
 var taskRows = []row{
 	{"independent", "ms", "independent: ms/task", 2},
 	{"independent", "cpu_ms", "independent: CPU ms/task", 2},
+	{"independent", "own_ms", "independent: server alone, CPU", 2},
 	{"chain", "ms", "chain: ms/task", 2},
 	{"chain", "cpu_ms", "chain: CPU ms/task", 2},
 	{"fan", "ms", "fan: ms/task", 2},
@@ -26,7 +27,7 @@ var taskGoals = []goal{
 	{"many", "growth", "", false, 1.25, "time per task at 10 × as many at most 1.25 ×"},
 }
 
-var sandboxRows = taskRows[:6]
+var sandboxRows = taskRows[:7]
 
 var sandboxGoals = []goal{
 	{"independent", "ms", "bwrap", false, 3, "independent tasks, each in a sandbox: time at most 3 × bare bubblewrap"},
@@ -59,6 +60,7 @@ type taskRunner struct {
 	prepare func(kind string, n int, dir string) error
 	run     func(kind string, n int, dir string) error
 	cpu     func() time.Duration // so far, of the peer and what it started
+	own     func() time.Duration // of a server alone, if there is one
 	close   func()
 }
 
@@ -135,11 +137,19 @@ func measureTask(s settings, w taskRunner, c taskCase) (measurement, error) {
 		return nil, err
 	}
 	syscall.Sync() // nobody pays for somebody else's writing
-	cpu, begun := w.cpu(), time.Now()
+	own := w.own
+	if own == nil {
+		own = func() time.Duration { return 0 }
+	}
+	cpu, alone, begun := w.cpu(), own(), time.Now()
 	if err := w.run(kind, n, dir); err != nil {
 		return nil, err
 	}
 	took, used := time.Since(begun), w.cpu()-cpu
 	each := 1000 / float64(n)
-	return measurement{}.add("n", n).add("ms", took.Seconds()*each).add("cpu_ms", used.Seconds()*each), nil
+	m := measurement{}.add("n", n).add("ms", took.Seconds()*each).add("cpu_ms", used.Seconds()*each)
+	if w.own != nil {
+		m.add("own_ms", (own()-alone).Seconds()*each)
+	}
+	return m, nil
 }
