@@ -4354,6 +4354,9 @@ type SignUp struct {
 	// Email An email address; case is ignored.
 	Email Email `json:"email"`
 
+	// FirstAccountToken The token of the link that the server writes to its log while there is no account: `first` in its query. The account becomes an operator of the installation, also where sign-up is by invitation or closed. Once there is an account, the token is refused.
+	FirstAccountToken *string `json:"firstAccountToken,omitempty"`
+
 	// Invitation The token of a team invitation. Needed where sign-up is by invitation; the account then joins that team too.
 	Invitation *string `json:"invitation,omitempty"`
 

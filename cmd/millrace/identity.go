@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"regexp"
 
@@ -40,6 +41,18 @@ func (s *settings) people(own *builtin.System, db *store.DB, c credits.Catalog, 
 		SecretKey: s.ClerkSecretKey, APIURL: s.ClerkAPIURL, FrontendURL: s.ClerkFrontendURL, Origins: origins, Plans: plans,
 		Key: db.Key("access tokens of the identity system"), Store: db, Now: db.Now,
 	}), nil, clerkCookie
+}
+
+// showFirstLink writes the link for the first account to the log, while there is no account.
+func (s *settings) showFirstLink(ctx context.Context, own *builtin.System, log *slog.Logger, base string) error {
+	if s.Identity == "clerk" {
+		return nil
+	}
+	link, err := own.Accounts.FirstLink(ctx, base)
+	if err == nil && link != "" {
+		log.WarnContext(ctx, "there is no account yet: the first one operates the installation if it is created on this machine, or by this link", slog.String("link", link))
+	}
+	return err
 }
 
 var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)

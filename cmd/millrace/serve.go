@@ -84,6 +84,9 @@ func (c *serveCommand) serve(w console, db *store.DB, reload *reloader) error {
 	if err := h.accounts.Keys.Rotate(w.ctx); err != nil {
 		return err
 	}
+	if err := c.showFirstLink(w.ctx, h.accounts, log, origins[0]); err != nil {
+		return err
+	}
 	if c.Embedded() { // nobody else can be receiving anything
 		if err := h.recover(w.ctx); err != nil {
 			return err

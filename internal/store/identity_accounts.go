@@ -16,7 +16,7 @@ import (
 // Identity is what the built-in identity system sees of the database.
 func (db *DB) Identity() builtin.Stores {
 	return builtin.Stores{
-		Accounts: db, External: db, Groups: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
+		Accounts: db, First: db, External: db, Groups: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
 		Devices: db, OneTimeTokens: db, SecondFactors: db, APITokens: db, Programs: db, Keys: db, Limits: db,
 	}
 }
@@ -28,6 +28,9 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 	inTeam(ctx, a.Team.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.insertUser(ctx, a); err != nil {
+			return err
+		}
+		if err := tx.takeFirst(ctx, a); err != nil {
 			return err
 		}
 		if err := tx.InsertTeam(ctx, builtin.NewTeam{Team: a.Team, Owner: a.ID, WaitVerified: a.WaitVerified, CreatedAt: a.CreatedAt}); err != nil {

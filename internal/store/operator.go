@@ -48,9 +48,7 @@ func (db *DB) SetOperator(ctx context.Context, email string, yes, force bool, no
 			_, err := tx.changed(ctx, `DELETE FROM operators WHERE user_id IN (SELECT id FROM users WHERE email = $1)`, email)
 			return err
 		}
-		_, err = tx.changed(ctx, `
-			INSERT INTO operators (user_id, created_at) SELECT id, $1 FROM users WHERE email = $2 ON CONFLICT (user_id) DO NOTHING`, micros(now), email)
-		return err
+		return tx.addOperator(ctx, email, now)
 	})
 }
 

@@ -32,7 +32,7 @@ func teamOut(m identity.Membership) api.MeTeam {
 }
 
 func visit(x *kernel.Exchange) builtin.Visit {
-	return builtin.Visit{Origin: x.Origin(), UserAgent: x.Request.UserAgent(), Address: x.Address(), ClientPrefix: x.ClientPrefix(), Counted: x.CountedBy}
+	return builtin.Visit{Origin: x.Origin(), UserAgent: x.Request.UserAgent(), Address: x.Address(), ClientPrefix: x.ClientPrefix(), Direct: x.Direct(), Counted: x.CountedBy}
 }
 
 // SignUp answers POST /auth/sign-up.
@@ -42,7 +42,7 @@ func (a *API) SignUp(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	s, err := a.BuiltIn.Accounts.SignUp(x.Context(), builtin.SignUp{
-		Email: string(in.Email), Password: string(in.Password), Name: in.Name, Invitation: kernel.Value(in.Invitation), VerifyLink: verifyLink(x),
+		Email: string(in.Email), Password: string(in.Password), Name: in.Name, Invitation: kernel.Value(in.Invitation), FirstToken: kernel.Value(in.FirstAccountToken), VerifyLink: verifyLink(x),
 	}, visit(x))
 	if err != nil {
 		return kernel.Answer{}, err

@@ -125,7 +125,8 @@ func (a *API) followed(x *kernel.Exchange) (token string, inv identity.Invitatio
 
 // ShowSignUp answers GET /sign-up.
 func (a *API) ShowSignUp(x *kernel.Exchange) (kernel.Answer, error) {
-	return a.drawSignUp(x, pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(x.Request.URL.Query().Get("next"))}})
+	q := x.Request.URL.Query()
+	return a.drawSignUp(x, pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(q.Get("next"))}, First: q.Get("first")})
 }
 
 func (a *API) drawSignUp(x *kernel.Exchange, view pages.SignUp) (kernel.Answer, error) {
@@ -136,9 +137,18 @@ func (a *API) drawSignUp(x *kernel.Exchange, view pages.SignUp) (kernel.Answer, 
 	if token != "" && view.Next == invitationsPath {
 		view.Invited, view.Team, view.Email = true, inv.Team.Name, inv.Email
 	}
+	if view.First != "" {
+		fits, err := a.BuiltIn.Accounts.FitsFirst(x.Context(), view.First)
+		if err != nil {
+			return kernel.Answer{}, err
+		}
+		if !fits {
+			view.First, view.Problem = "", "This link was for the first account of the installation, or is incomplete."
+		}
+	}
 	policy := a.BuiltIn.SignUp
 	admitted := policy == builtin.SignUpOpen || policy == builtin.SignUpInvite && view.Invited
-	view.ByPassword = admitted && !a.BuiltIn.NoPasswords
+	view.ByPassword = (admitted || view.First != "") && !a.BuiltIn.NoPasswords
 	if admitted || a.BuiltIn.Newcomers.Any() {
 		view.Providers = a.Providers.Names()
 	}
@@ -155,8 +165,8 @@ func (a *API) TakeSignUp(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	view := pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, Name: form.Get("name"), Email: form.Get("email")}
-	in := builtin.SignUp{Email: view.Email, Password: form.Get("password"), Name: view.Name, VerifyLink: verifyLink(x)}
+	view := pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, Name: form.Get("name"), Email: form.Get("email"), First: form.Get("first")}
+	in := builtin.SignUp{Email: view.Email, Password: form.Get("password"), Name: view.Name, FirstToken: view.First, VerifyLink: verifyLink(x)}
 	var invited identity.Invitation
 	if view.Next == invitationsPath {
 		if in.Invitation, invited, err = a.followed(x); err != nil {

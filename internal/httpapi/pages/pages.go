@@ -77,6 +77,7 @@ type SignUp struct {
 	ByPassword  bool     // a new account may have one
 	Providers   []string // through which new people may come in
 	Closed      string   // why nobody can sign up, where both of these are missing
+	First       string   // the token of the link for the first account
 }
 
 // SignOut asks whether to leave.

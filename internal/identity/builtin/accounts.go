@@ -22,6 +22,7 @@ type Visit struct {
 	UserAgent    string
 	Address      string
 	ClientPrefix string // the address as it is counted
+	Direct       bool   // from this very machine, and through no proxy
 
 	// Counted is told where they stand with the limits; may be nil.
 	Counted limits.Report
@@ -33,6 +34,7 @@ type SignUp struct {
 	Password   string
 	Name       string
 	Invitation string // the token of an invitation that was followed
+	FirstToken string // of the link for the first account, if it was followed
 
 	// VerifyLink turns a secret token into the address that the mail carries;
 	// without it no mail is sent.
@@ -59,6 +61,7 @@ const (
 // Accounts lets people sign up and in.
 type Accounts struct {
 	accounts    AccountStore
+	first       FirstAccountStore
 	external    ExternalIdentityStore
 	groups      GroupStore
 	tokens      OneTimeTokenStore
@@ -74,16 +77,26 @@ type Accounts struct {
 
 // SignUp makes an account, its own team and a session.
 func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, error) {
-	if err := cmp.Or(s.policy.passwords(), s.policy.maySignUp(in)); err != nil {
+	if err := s.policy.passwords(); err != nil {
 		return SignedIn{}, err
 	}
+	if in.FirstToken == "" {
+		if err := s.policy.maySignUp(in); err != nil {
+			return SignedIn{}, err
+		}
+	}
 	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, in.Invitation != ""), v.Counted); err != nil {
+		return SignedIn{}, err
+	}
+	first, err := s.asFirst(ctx, in.FirstToken, v)
+	if err != nil {
 		return SignedIn{}, err
 	}
 	a, err := s.account(in)
 	if err != nil {
 		return SignedIn{}, err
 	}
+	a.First = first
 	session, secret := s.sessions.session(a.ID, v)
 	a.Session = &session
 	if in.Invitation != "" {

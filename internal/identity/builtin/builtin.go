@@ -84,7 +84,7 @@ func New(o Options) *System {
 	s.Programs = &ServiceAccounts{store: db.Programs, tokens: s.APITokens, now: o.Now}
 	s.Devices = &Devices{store: db.Devices, oauth: s.OAuth, limiter: limits, now: o.Now}
 	s.Accounts = &Accounts{
-		accounts: db.Accounts, external: db.External, groups: db.Groups, tokens: db.OneTimeTokens, sessions: s.Sessions, factors: s.SecondFactors,
+		accounts: db.Accounts, first: db.First, external: db.External, groups: db.Groups, tokens: db.OneTimeTokens, sessions: s.Sessions, factors: s.SecondFactors,
 		invitations: s.Invitations, credentials: known, policy: rules, limiter: limits, post: o.Post, now: o.Now,
 	}
 	return s

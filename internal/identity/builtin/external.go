@@ -76,6 +76,9 @@ func (s *Accounts) signUpExternal(ctx context.Context, e ExternalIdentity, invit
 		Team:     identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.policy.firstPlan},
 		External: &e, CreatedAt: s.now(),
 	}
+	if v.Direct {
+		a.First = MayBeFirst
+	}
 	if invitation != "" {
 		a.Invitation = hashed(invitation)
 	}

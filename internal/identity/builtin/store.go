@@ -15,6 +15,7 @@ import (
 // all of them.
 type Stores struct {
 	Accounts      AccountStore
+	First         FirstAccountStore
 	External      ExternalIdentityStore
 	Groups        GroupStore
 	Sessions      SessionStore
@@ -226,6 +227,7 @@ type NewAccount struct {
 	CreatedAt    time.Time
 
 	WaitVerified bool // of Team, as in NewTeam
+	First        First
 }
 
 // NewTeam is a team with its owner.

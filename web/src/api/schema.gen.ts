@@ -3802,6 +3802,8 @@ export interface components {
             name: string;
             /** @description The token of a team invitation. Needed where sign-up is by invitation; the account then joins that team too. */
             invitation?: string | null;
+            /** @description The token of the link that the server writes to its log while there is no account: `first` in its query. The account becomes an operator of the installation, also where sign-up is by invitation or closed. Once there is an account, the token is refused. */
+            firstAccountToken?: string | null;
         };
         SignIn: {
             email: components["schemas"]["Email"];

@@ -139,6 +139,10 @@ class SignUp(Model):
     """
     The token of a team invitation. Needed where sign-up is by invitation; the account then joins that team too.
     """
+    first_account_token: Annotated[str | None, Field(alias='firstAccountToken', max_length=200, min_length=1)] = None
+    """
+    The token of the link that the server writes to its log while there is no account: `first` in its query. The account becomes an operator of the installation, also where sign-up is by invitation or closed. Once there is an account, the token is refused.
+    """
 
 
 class SignIn(Model):

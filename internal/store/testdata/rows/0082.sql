@@ -1,0 +1,1 @@
+UPDATE users SET seen_at = 1;
