@@ -158,6 +158,33 @@ func (e FileSource) Valid() bool {
 	}
 }
 
+// Defines values for InvitationResultResult.
+const (
+	InvitationResultResultAlreadyInvited InvitationResultResult = "already_invited"
+	InvitationResultResultAlreadyMember  InvitationResultResult = "already_member"
+	InvitationResultResultInvited        InvitationResultResult = "invited"
+	InvitationResultResultLimited        InvitationResultResult = "limited"
+	InvitationResultResultWrong          InvitationResultResult = "wrong"
+)
+
+// Valid indicates whether the value is a known member of the InvitationResultResult enum.
+func (e InvitationResultResult) Valid() bool {
+	switch e {
+	case InvitationResultResultAlreadyInvited:
+		return true
+	case InvitationResultResultAlreadyMember:
+		return true
+	case InvitationResultResultInvited:
+		return true
+	case InvitationResultResultLimited:
+		return true
+	case InvitationResultResultWrong:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for InvitationStatus.
 const (
 	InvitationStatusAccepted InvitationStatus = "accepted"
@@ -1529,6 +1556,12 @@ type Day = string
 // Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 type Definition = json.RawMessage
 
+// DeleteAccount defines model for DeleteAccount.
+type DeleteAccount struct {
+	// Confirm The id of the account.
+	Confirm string `json:"confirm"`
+}
+
 // DeleteFile defines model for DeleteFile.
 type DeleteFile struct {
 	Key    string     `json:"key"`
@@ -1546,6 +1579,15 @@ type Deleted struct {
 
 	// ID What is gone.
 	ID string `json:"id"`
+}
+
+// DeletedAccount defines model for DeletedAccount.
+type DeletedAccount struct {
+	Deleted bool `json:"deleted"`
+
+	// ErasedTeams Ids of the teams that are erased with the account.
+	ErasedTeams []string `json:"erasedTeams"`
+	ID          string   `json:"id"`
 }
 
 // DeletedRun By what the cost of a deleted run is counted, beside the ledger.
@@ -2082,6 +2124,42 @@ type InputKeys = map[string]json.RawMessage
 
 // InputPort defines model for InputPort.
 type InputPort = json.RawMessage
+
+// InvitationList defines model for InvitationList.
+type InvitationList struct {
+	// List Email addresses, with roles; at most 500.
+	List string `json:"list"`
+
+	// Role A member's role in a team.
+	Role *Role `json:"role,omitempty"`
+}
+
+// InvitationResult defines model for InvitationResult.
+type InvitationResult struct {
+	// Email The address, or what stands in its place.
+	Email      string          `json:"email"`
+	Invitation *TeamInvitation `json:"invitation"`
+
+	// Line Where the address stands in the list, from 1.
+	Line int `json:"line"`
+
+	// Message Why the address was not invited.
+	Message *string `json:"message"`
+
+	// Result `limited`: too many invitations were made; send the list again later.
+	Result InvitationResultResult `json:"result"`
+
+	// Role A member's role in a team.
+	Role Role `json:"role"`
+}
+
+// InvitationResultResult `limited`: too many invitations were made; send the list again later.
+type InvitationResultResult string
+
+// InvitationResults defines model for InvitationResults.
+type InvitationResults struct {
+	Results []InvitationResult `json:"results"`
+}
 
 // InvitationStatus defines model for InvitationStatus.
 type InvitationStatus string
@@ -2944,6 +3022,33 @@ type OperatorTeam struct {
 	Plan         Plan  `json:"plan"`
 	StorageBytes int64 `json:"storageBytes"`
 	SuspendedAt  *Time `json:"suspendedAt"`
+}
+
+// OperatorUser defines model for OperatorUser.
+type OperatorUser struct {
+	CreatedAt     Time   `json:"createdAt"`
+	Email         string `json:"email"`
+	EmailVerified bool   `json:"emailVerified"`
+	ID            string `json:"id"`
+	LastSeenAt    *Time  `json:"lastSeenAt"`
+	Name          string `json:"name"`
+
+	// Operator Whether they operate the installation.
+	Operator bool `json:"operator"`
+
+	// SecondFactor Whether two-factor authentication is on.
+	SecondFactor bool               `json:"secondFactor"`
+	SuspendedAt  *Time              `json:"suspendedAt"`
+	Teams        []OperatorUserTeam `json:"teams"`
+}
+
+// OperatorUserTeam defines model for OperatorUserTeam.
+type OperatorUserTeam struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+
+	// Role A member's role in a team.
+	Role Role `json:"role"`
 }
 
 // OperatorVersion defines model for OperatorVersion.
@@ -5613,6 +5718,27 @@ type MarkNotificationsParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListInstallationAuditParams defines parameters for ListInstallationAudit.
+type ListInstallationAuditParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Actor The id of who did it.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action One action, or all that begin alike: `operator.`
+	Action *string `form:"action,omitempty" json:"action,omitempty"`
+
+	// Since Not before this time.
+	Since *Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Before this time.
+	Until *Time `form:"until,omitempty" json:"until,omitempty"`
+}
+
 // ListErrorsParams defines parameters for ListErrors.
 type ListErrorsParams struct {
 	// Limit How many to give.
@@ -5644,6 +5770,18 @@ type ListAllTeamsParams struct {
 type GrantCreditsParams struct {
 	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Q A part of a name or an email address, or an id.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ReportRunParams defines parameters for ReportRun.
@@ -6020,6 +6158,12 @@ type GetSweepTableParams struct {
 	// Outputs Outputs to show, as `node.port`, with commas between them; at most 5.
 	Outputs *string `form:"outputs,omitempty" json:"outputs,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// InviteMembersParams defines parameters for InviteMembers.
+type InviteMembersParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -6472,6 +6616,9 @@ type CompleteUploadJSONRequestBody = FinishUpload
 // SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
 type SignPartsJSONRequestBody = PartNumbers
 
+// DeleteMeJSONRequestBody defines body for DeleteMe for application/json ContentType.
+type DeleteMeJSONRequestBody = DeleteAccount
+
 // SaveFilterJSONRequestBody defines body for SaveFilter for application/json ContentType.
 type SaveFilterJSONRequestBody = NewSavedFilter
 
@@ -6558,6 +6705,9 @@ type RotateServiceTokenJSONRequestBody = TokenRotation
 
 // StartSweepJSONRequestBody defines body for StartSweep for application/json ContentType.
 type StartSweepJSONRequestBody = StartSweep
+
+// InviteMembersJSONRequestBody defines body for InviteMembers for application/json ContentType.
+type InviteMembersJSONRequestBody = InvitationList
 
 // InviteMemberJSONRequestBody defines body for InviteMember for application/json ContentType.
 type InviteMemberJSONRequestBody = NewTeamInvitation

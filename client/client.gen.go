@@ -413,6 +413,24 @@ type ClientInterface interface {
 	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
 	SignParts(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DeleteMeWithBody Delete one's own account
+	//
+	// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+	DeleteMeWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteMe Delete one's own account
+	//
+	// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+	DeleteMe(ctx context.Context, body DeleteMeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetMe Who is asking
 	//
 	// Gives the caller and the team that the request acts in.
@@ -813,6 +831,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
 	GetSweepTable(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InviteMembersWithBody Invite many people to the team
+	//
+	// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+	InviteMembersWithBody(ctx context.Context, params *InviteMembersParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InviteMembers Invite many people to the team
+	//
+	// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+	InviteMembers(ctx context.Context, params *InviteMembersParams, body InviteMembersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// InviteMemberWithBody Invite somebody to the team
 	//
@@ -1933,6 +1969,44 @@ func (c *Client) SignParts(ctx context.Context, id string, params *SignPartsPara
 	return c.Client.Do(req)
 }
 
+// DeleteMeWithBody Delete one's own account
+//
+// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+func (c *Client) DeleteMeWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteMeRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteMe Delete one's own account
+//
+// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+func (c *Client) DeleteMe(ctx context.Context, body DeleteMeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteMeRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetMe Who is asking
 //
 // Gives the caller and the team that the request acts in.
@@ -2834,6 +2908,44 @@ func (c *Client) GetSweep(ctx context.Context, id string, params *GetSweepParams
 // Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
 func (c *Client) GetSweepTable(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetSweepTableRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InviteMembersWithBody Invite many people to the team
+//
+// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+func (c *Client) InviteMembersWithBody(ctx context.Context, params *InviteMembersParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInviteMembersRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InviteMembers Invite many people to the team
+//
+// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+func (c *Client) InviteMembers(ctx context.Context, params *InviteMembersParams, body InviteMembersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInviteMembersRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5417,6 +5529,46 @@ func NewSignPartsRequestWithBody(server string, id string, params *SignPartsPara
 		}
 
 	}
+
+	return req, nil
+}
+
+// NewDeleteMeRequest calls the generic DeleteMe builder with application/json body
+func NewDeleteMeRequest(server string, body DeleteMeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDeleteMeRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewDeleteMeRequestWithBody constructs an http.Request for the DeleteMe method, with any body, and a specified content type
+func NewDeleteMeRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -8134,6 +8286,61 @@ func NewGetSweepTableRequest(server string, id string, params *GetSweepTablePara
 	return req, nil
 }
 
+// NewInviteMembersRequest calls the generic InviteMembers builder with application/json body
+func NewInviteMembersRequest(server string, params *InviteMembersParams, body InviteMembersJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInviteMembersRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewInviteMembersRequestWithBody constructs an http.Request for the InviteMembers method, with any body, and a specified content type
+func NewInviteMembersRequestWithBody(server string, params *InviteMembersParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/team/invitations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewInviteMemberRequest calls the generic InviteMember builder with application/json body
 func NewInviteMemberRequest(server string, params *InviteMemberParams, body InviteMemberJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -10269,6 +10476,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
 	SignPartsWithResponse(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*SignPartsResponse, error)
 
+	// DeleteMeWithBodyWithResponse Delete one's own account
+	//
+	// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+	DeleteMeWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DeleteMeResponse, error)
+
+	// DeleteMeWithResponse Delete one's own account
+	//
+	// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+	DeleteMeWithResponse(ctx context.Context, body DeleteMeJSONRequestBody, reqEditors ...RequestEditorFn) (*DeleteMeResponse, error)
+
 	// GetMeWithResponse Who is asking
 	//
 	// Gives the caller and the team that the request acts in.
@@ -10727,6 +10952,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
 	GetSweepTableWithResponse(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*GetSweepTableResponse, error)
+
+	// InviteMembersWithBodyWithResponse Invite many people to the team
+	//
+	// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+	InviteMembersWithBodyWithResponse(ctx context.Context, params *InviteMembersParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*InviteMembersResponse, error)
+
+	// InviteMembersWithResponse Invite many people to the team
+	//
+	// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+	InviteMembersWithResponse(ctx context.Context, params *InviteMembersParams, body InviteMembersJSONRequestBody, reqEditors ...RequestEditorFn) (*InviteMembersResponse, error)
 
 	// InviteMemberWithBodyWithResponse Invite somebody to the team
 	//
@@ -12006,6 +12249,34 @@ func (r SignPartsResponse) StatusCode() int {
 	return 0
 }
 
+type DeleteMeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data DeletedAccount `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteMeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteMeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type GetMeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -13103,6 +13374,34 @@ func (r GetSweepTableResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetSweepTableResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type InviteMembersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data InvitationResults `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r InviteMembersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r InviteMembersResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14622,6 +14921,36 @@ func (c *ClientWithResponses) SignPartsWithResponse(ctx context.Context, id stri
 	return ParseSignPartsResponse(rsp)
 }
 
+// DeleteMeWithBodyWithResponse Delete one's own account
+//
+// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+func (c *ClientWithResponses) DeleteMeWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DeleteMeResponse, error) {
+	rsp, err := c.DeleteMeWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteMeResponse(rsp)
+}
+
+// DeleteMeWithResponse Delete one's own account
+//
+// Deletes the caller's account at once: sessions, tokens, apps and everything else that is theirs. Teams that nobody else belongs to are erased with it, as `DELETE /api/account/data` does; that goes on after the answer. `confirm` must be the account's id, else 400. The last owner of a team that others belong to is 409, which names the teams. The email address can sign up again. What the person made in other teams stays there, with their name.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/me (the `DeleteMe` operationId).
+func (c *ClientWithResponses) DeleteMeWithResponse(ctx context.Context, body DeleteMeJSONRequestBody, reqEditors ...RequestEditorFn) (*DeleteMeResponse, error) {
+	rsp, err := c.DeleteMe(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteMeResponse(rsp)
+}
+
 // GetMeWithResponse Who is asking
 //
 // Gives the caller and the team that the request acts in.
@@ -15385,6 +15714,36 @@ func (c *ClientWithResponses) GetSweepTableWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseGetSweepTableResponse(rsp)
+}
+
+// InviteMembersWithBodyWithResponse Invite many people to the team
+//
+// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+func (c *ClientWithResponses) InviteMembersWithBodyWithResponse(ctx context.Context, params *InviteMembersParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*InviteMembersResponse, error) {
+	rsp, err := c.InviteMembersWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInviteMembersResponse(rsp)
+}
+
+// InviteMembersWithResponse Invite many people to the team
+//
+// Invites the email addresses of a list, at most 500: one or several a line, between them commas, semicolons or tabs, and in each line a role if it is not that of the others. The answer says for each address, with its line, what became of it; those that are wrong do not keep the others from being invited. Emails are sent within the limits of `POST /api/team/invite`: those that are too many wait and are sent later. The same list again invites nobody twice. API tokens invite no admins or owners.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/team/invitations (the `InviteMembers` operationId).
+func (c *ClientWithResponses) InviteMembersWithResponse(ctx context.Context, params *InviteMembersParams, body InviteMembersJSONRequestBody, reqEditors ...RequestEditorFn) (*InviteMembersResponse, error) {
+	rsp, err := c.InviteMembers(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInviteMembersResponse(rsp)
 }
 
 // InviteMemberWithBodyWithResponse Invite somebody to the team
@@ -17058,6 +17417,37 @@ func ParseSignPartsResponse(rsp *http.Response) (*SignPartsResponse, error) {
 	return response, nil
 }
 
+// ParseDeleteMeResponse parses an HTTP response from a DeleteMeWithResponse call
+func ParseDeleteMeResponse(rsp *http.Response) (*DeleteMeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteMeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data DeletedAccount `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetMeResponse parses an HTTP response from a GetMeWithResponse call
 func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -18244,6 +18634,37 @@ func ParseGetSweepTableResponse(rsp *http.Response) (*GetSweepTableResponse, err
 	response := &GetSweepTableResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseInviteMembersResponse parses an HTTP response from a InviteMembersWithResponse call
+func ParseInviteMembersResponse(rsp *http.Response) (*InviteMembersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &InviteMembersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data InvitationResults `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

@@ -20,7 +20,7 @@ import (
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
 	Init      initCommand      `cmd:"" help:"Write a settings file with defaults."`
-	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable, set-operator."`
+	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, set-operator, suspend, resume, reset-second-factor, delete."`
 	Team      teamCommand      `cmd:"" help:"Teams: list, usage, set-plan, grant, suspend, resume."`
 	Worker    operate.Workers  `cmd:"" help:"Workers: list, drain, undrain."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
@@ -40,38 +40,15 @@ type adminCommand struct {
 }
 
 type userCommand struct {
-	List        userList        `cmd:"" help:"List all accounts."`
-	Create      userCreate      `cmd:"" help:"Create an account with its own team."`
-	SetPassword userSetPassword `cmd:"" help:"Set an account's password and end its sessions."`
-	Disable     userDisable     `cmd:"" help:"Disable an account immediately."`
-	Enable      userEnable      `cmd:"" help:"Enable a disabled account."`
-	SetOperator userSetOperator `cmd:"" help:"Make an account an operator of the installation, or remove that."`
-}
+	List        operate.UserList `cmd:"" help:"List all accounts."`
+	Create      userCreate       `cmd:"" help:"Create an account with its own team."`
+	SetPassword userSetPassword  `cmd:"" help:"Set an account's password and end its sessions."`
+	SetOperator userSetOperator  `cmd:"" help:"Make an account an operator of the installation, or remove that."`
 
-type userList struct {
-	databaseSettings `embed:""`
-}
-
-// Run prints a table.
-func (c *userList) Run(w console) error {
-	return c.Beside(w.ctx, func(db *store.DB) error {
-		list, err := db.Accounts(w.ctx)
-		if err != nil {
-			return err
-		}
-		t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ID\tEMAIL\tNAME\tSTATE")
-		for _, a := range list {
-			state := "active"
-			if a.Disabled {
-				state = "disabled"
-			} else if !a.EmailVerified {
-				state = "unverified"
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", a.ID, a.Email, a.Name, state)
-		}
-		return t.Flush()
-	})
+	Suspend           operate.UserSuspend           `cmd:"" aliases:"disable" help:"Suspend an account: its sessions, tokens and schedules end immediately."`
+	Resume            operate.UserResume            `cmd:"" aliases:"enable" help:"Lift the suspension of an account."`
+	ResetSecondFactor operate.UserResetSecondFactor `cmd:"" help:"Turn off the two-factor authentication of an account."`
+	Delete            operate.UserDelete            `cmd:"" help:"Delete an account, and the teams that only its person belongs to."`
 }
 
 type userCreate struct {
@@ -134,30 +111,6 @@ func (c *userSetPassword) Run(w console) error {
 		_, err := fmt.Fprintln(w.out, "password set; all sessions of the account have ended")
 		return err
 	})
-}
-
-type userDisable struct {
-	databaseSettings `embed:""`
-	Email            string `arg:"" help:"Email address."`
-}
-
-// Run ends the account's sessions, too.
-func (c *userDisable) Run(w console) error {
-	w = w.audited("operator.account_disabled", audit.Installation, c.Email)
-	return c.Beside(w.ctx, func(db *store.DB) error {
-		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), db.Now())
-	})
-}
-
-type userEnable struct {
-	databaseSettings `embed:""`
-	Email            string `arg:"" help:"Email address."`
-}
-
-// Run lets the person sign in again.
-func (c *userEnable) Run(w console) error {
-	w = w.audited("operator.account_enabled", audit.Installation, c.Email)
-	return c.Beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
 }
 
 type userSetOperator struct {

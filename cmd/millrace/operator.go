@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -24,14 +26,14 @@ type operatorWorkers interface {
 }
 
 // newOperator makes the room for operators.
-func newOperator(s aboutSettings, db *store.DB, disk *freedisk.Watch, work operatorWorkers, catalog credits.Catalog, sendSoon func()) *operator.Service {
+func newOperator(s aboutSettings, db *store.DB, disk *freedisk.Watch, work operatorWorkers, catalog credits.Catalog, sendSoon func(), deletePerson func(context.Context, ids.User) ([]ids.Team, error)) *operator.Service {
 	about := operator.About{
 		Version: s.Version, Go: runtime.Version(), License: "Apache-2.0", SignUp: s.SignUp,
 		Database: choose(s.DatabaseURL, "postgresql", "sqlite"), Objects: choose(s.StorageURL, "s3", "folder"), Mail: choose(s.SMTPURL, "smtp", "folder"),
 		StartedAt: db.Now(),
 	}
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
+		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, People: db, Audit: audit.NewService(db), Delete: deletePerson, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
 		Disk: func() operator.Disk {
 			space, state := disk.Measure()
 			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}

@@ -36,15 +36,19 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	if me := s.want(200, "GET", "/api/me", "", "Authorization", bearer(token)); me["team"].(map[string]any)["plan"] != "pro" {
 		t.Errorf("%v", me)
 	}
-	admin("", "user", "disable", "Ada@example.org")
+	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
+	if out, err := millrace(t, "admin", "user", "suspend", "ada@example.org", "--data", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "last operator") {
+		t.Errorf("the last operator, suspended: %s, %v", out, err)
+	}
+	admin("", "user", "set-operator", "bob@example.org")
+	admin("", "user", "suspend", "Ada@example.org")
 	s.want(401, "GET", "/api/me", "", "Authorization", bearer(token))
 	s.want(401, "GET", "/api/me", "", "Cookie", cookie)
 	s.want(403, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`)
-	admin("", "user", "enable", "ada@example.org")
+	admin("", "user", "resume", "ada@example.org")
 	admin("another horse\n", "user", "set-password", "ada@example.org")
 	s.want(401, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`)
 	s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)
-	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
 	s.want(200, "POST", "/auth/sign-in", `{"email":"bob@example.org","password":"a good password"}`)
 
 	rules := fmt.Sprintf(`{"rules":[{"group":"lab","teamId":%q,"role":"member"}]}`, team)
@@ -103,7 +107,7 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	if strings.Count(seen, "operator.") != 4 || strings.Count(seen, "operator.team_suspension") != 2 || !strings.Contains(seen, "operator.credits_granted") || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
 		t.Error(seen)
 	}
-	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 9 entries, whole") {
+	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 10 entries, whole") {
 		t.Error(out)
 	}
 

@@ -21,6 +21,7 @@ import (
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/observe"
+	"github.com/millrace/millrace/cmd/millrace/operate"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
@@ -181,8 +182,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}})
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
-		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: db.Now,
-		Lifetimes: account.Lifetimes{UploadLink: files.PartLife, Transfer: files.TransferLife},
+		Store: db, Eraser: db, People: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: db.Now,
+		Lifetimes: operate.Lifetimes,
 	})
 	drawings := workflows.NewService(db.WorkflowStores(), db.Now)
 	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: db.Now})
@@ -236,7 +237,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Failed:      h.failures.Record,
 		Board:       h.board,
 		Groups:      identitygroups.NewService(db),
-		Operator:    newOperator(aboutSettings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
+		Operator:    newOperator(aboutSettings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon, h.account.DeletePerson),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, db.Now),
 		Clients:     offered,
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},

@@ -1,4 +1,4 @@
-// Package account erases a team with all its data. It closes the team first,
+// Package account erases a team with all its data, and deletes people's accounts. It closes the team first,
 // and then goes through everything that is kept of it until nothing is left
 // but what the law wants: invoices, without a name.
 package account
@@ -90,6 +90,7 @@ type Lifetimes struct {
 type Options struct {
 	Store     Store
 	Eraser    Eraser
+	People    People
 	Runs      RunStore
 	Objects   Objects
 	Engine    Engine
@@ -123,10 +124,7 @@ func (s *Service) Erase(ctx context.Context, caller access.Caller, confirm strin
 	if err := s.Store.CloseTeam(ctx, caller.Team, s.Lifetimes, s.Now()); err != nil {
 		return Erasure{}, err
 	}
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wakeUp()
 	for {
 		e, err := s.Store.Erasure(ctx, caller.Team)
 		if err != nil || e.Erased {
@@ -135,6 +133,14 @@ func (s *Service) Erase(ctx context.Context, caller access.Caller, confirm strin
 		if !pause(ctx, answerPause) {
 			return e, fault.Unavailable("the team is closed; erasing it goes on without you")
 		}
+	}
+}
+
+// wakeUp has what is closed erased at once.
+func (s *Service) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
 }
 

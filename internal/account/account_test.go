@@ -76,7 +76,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 		b.Service = account.NewService(account.Options{
-			Store: db, Eraser: db, Runs: db, Objects: b, Engine: b, Mailbox: b, Lifetimes: lifetimes, Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
+			Store: db, Eraser: db, People: db, Runs: db, Objects: b, Engine: b, Mailbox: b, Lifetimes: lifetimes, Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
 		})
 		if _, err := workflows.NewService(db.WorkflowStores(), b.clock.Now).Create(t.Context(), b.owner, workflows.New{Name: "w"}); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestWhatArrivesLateIsSweptUntilNothingCan(t *testing.T) {
 func TestLettersOfATeamThatAnotherServerErasedGo(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		other := account.NewService(account.Options{
-			Store: b.db, Eraser: b.db, Runs: b.db, Objects: b, Engine: b, Lifetimes: lifetimes, Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
+			Store: b.db, Eraser: b.db, People: b.db, Runs: b.db, Objects: b, Engine: b, Lifetimes: lifetimes, Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

@@ -153,12 +153,9 @@ func (s *Service) Entries(ctx context.Context, caller access.Caller, f Filter, l
 	if err := caller.Must(access.ReadAudit); err != nil {
 		return nil, false, err
 	}
-	list, err = s.store.AuditEntries(ctx, ChainOf(caller.Team), f, limit+1)
+	list, more, err = s.page(ctx, ChainOf(caller.Team), f, limit)
 	if err != nil {
 		return nil, false, err
-	}
-	if more = len(list) > limit; more {
-		list = list[:limit]
 	}
 	targets := make([]string, len(list))
 	for i, e := range list {
@@ -171,6 +168,20 @@ func (s *Service) Entries(ctx context.Context, caller access.Caller, f Filter, l
 		list[i].TargetName = cmp.Or(list[i].TargetName, now)
 	}
 	return list, more, err
+}
+
+// OfInstallation lists what was done in the installation and concerns no team, newest first, and
+// whether there is more. Whether the caller may see it is asked before.
+func (s *Service) OfInstallation(ctx context.Context, f Filter, limit int) ([]Entry, bool, error) {
+	return s.page(ctx, Installation, f, limit)
+}
+
+func (s *Service) page(ctx context.Context, chain string, f Filter, limit int) (list []Entry, more bool, err error) {
+	list, err = s.store.AuditEntries(ctx, chain, f, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
 }
 
 // Note writes the pending entry of the context, which changes nothing: an export.

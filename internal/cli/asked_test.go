@@ -63,7 +63,7 @@ func TestEachCommandAsksForWhatWasTyped(t *testing.T) {
 		"a webhook of no format":    {"webhooks create https://x --format irc", "", "", "--format must be one of", "no more"},
 		"a webhook of no template":  {"webhooks create https://x --template /gone.json", "", "", "/gone.json", "no more"},
 		"a role that there isn't":   {"service-accounts create ci --role owner", "", "", "--role must be one of", "no more"},
-		"a member of another role":  {"invite member a@b.c --role owner", "", "", "--role must be one of", "no more"},
+		"a member of another role":  {"invite member a@b.c --role owner", "", "", "--role is member or admin", "no more"},
 		"a number that is no whole": {"invite link wf_1 --uses 1.5", "", "", "--uses", "no more"},
 	})
 	d := clitest.New(t)

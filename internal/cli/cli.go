@@ -15,6 +15,7 @@ type Commands struct {
 	Login           loginCommand           `cmd:"" group:"client" help:"Sign in to a server."`
 	Logout          logoutCommand          `cmd:"" group:"client" help:"Sign out and delete the saved credentials."`
 	Whoami          whoamiCommand          `cmd:"" group:"client" help:"Show who you are, where, and in which team."`
+	Account         accountCommand         `cmd:"" group:"client" help:"Your account: delete."`
 	Teams           teamsCommand           `cmd:"" group:"client" help:"Your teams: list, use."`
 	Workflows       workflowsCommand       `cmd:"" aliases:"workflow,wf" group:"client" help:"Workflows: list, get, apply, export, delete."`
 	Run             runs.Start             `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/rand"
+	"errors"
 	"strconv"
 
 	"github.com/millrace/millrace/api"
@@ -10,7 +11,7 @@ import (
 )
 
 type inviteCommand struct {
-	Member inviteMember `cmd:"" help:"Invite someone to the team by email."`
+	Member inviteMember `cmd:"" default:"withargs" help:"Invite someone to the team by email, or everyone in a list."`
 	Link   inviteLink   `cmd:"" help:"Create a share link: anyone with it can open the workflow."`
 	List   inviteList   `cmd:"" aliases:"ls" help:"List a workflow's share links."`
 	Revoke inviteRevoke `cmd:"" help:"Revoke a share link."`
@@ -18,15 +19,25 @@ type inviteCommand struct {
 
 type inviteMember struct {
 	session.Flags `embed:""`
-	Email         string `arg:"" help:"Email address."`
-	Role          string `env:"-" enum:"member,admin" default:"member" help:"member or admin."`
+	Email         string `arg:"" optional:"" help:"Email address."`
+	Role          string `env:"-" enum:"member,admin,viewer,owner" default:"member" help:"member or admin; with --file also viewer and owner, for addresses without a role."`
+	File          string `env:"-" type:"path" placeholder:"list.csv" help:"List of email addresses, one or several a line, with a role after them if it is another; - reads standard input. At most 500."`
 }
 
 // Run has the server send the mail, once however often it is asked.
 func (c *inviteMember) Run(w screen.Console) error {
+	if (c.Email == "") == (c.File == "") {
+		return errors.New("give an email address, or a list with --file")
+	}
 	s, err := c.Open(w)
 	if err != nil {
 		return err
+	}
+	if c.File != "" {
+		return c.inviteList(w, s)
+	}
+	if c.Role != "member" && c.Role != "admin" {
+		return errors.New("--role is member or admin; with --file also viewer and owner")
 	}
 	key := rand.Text()
 	in := api.NewTeamInvitation{Email: c.Email, Role: api.NewTeamInvitationRole(c.Role)}

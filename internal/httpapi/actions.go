@@ -4,7 +4,7 @@ package httpapi
 // routes that change something and finds one entry for each.
 var actions = map[string]string{
 	"GET /api/account/data": "team.exported", "DELETE /api/account/data": "team.erased", "PUT /api/team/retention": "team.retention_set",
-	"POST /api/team/invite": "invitation.created", "POST /auth/teams/{id}/invitations": "invitation.created",
+	"POST /api/team/invite": "invitation.created", "POST /api/team/invitations": "invitation.created", "POST /auth/teams/{id}/invitations": "invitation.created",
 	"POST /auth/teams/{id}/invitations/{invId}/resend": "invitation.resent", "DELETE /auth/teams/{id}/invitations/{invId}": "invitation.revoked",
 	"POST /auth/invitations/{token}/accept": "member.joined", "POST /invitations/{token}": "member.joined",
 	"POST /auth/teams": "team.created", "PATCH /auth/teams/{id}": "team.renamed", "POST /auth/teams/{id}/activate": "session.team_chosen",
@@ -25,6 +25,9 @@ var actions = map[string]string{
 	"POST /api/operator/teams/{id}/suspend": "operator.team_suspension", "POST /api/operator/workers/drain": "operator.worker_drain",
 	"POST /api/operator/runs/{id}/end": "operator.run_ended", "POST /api/operator/mail/test": "operator.mail_tested",
 	"PUT /api/operator/group-mapping": "operator.group_mapping_set", "PUT /api/operator/notice": "operator.notice_set", "PUT /api/operator/maintenance": "operator.maintenance_set",
+	"POST /api/operator/users/{id}/suspend": "operator.account_suspended", "POST /api/operator/users/{id}/resume": "operator.account_resumed",
+	"POST /api/operator/users/{id}/reset-second-factor": "operator.second_factor_reset", "DELETE /api/operator/users/{id}": "operator.account_deleted",
+	"DELETE /api/me": "account.deleted",
 	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
 	"POST /api/reported-runs": "run.reported", "POST /api/nextflow/trace/create": "run.reported",
 	"POST /api/runs/{id}/cancel": "run.cancelled", "DELETE /api/runs/{id}": "run.deleted", "PATCH /api/runs/{id}": "run.labelled",
@@ -59,7 +62,7 @@ var actions = map[string]string{
 // runs and what is reported of runs have limits of their own.
 var uncounted = map[string]bool{
 	"invitation.revoked": true, "member.left": true, "member.removed": true, "share_link.revoked": true,
-	"result_link.revoked": true, "team.erased": true, "workflow.deleted": true, "webhook.deleted": true,
+	"result_link.revoked": true, "team.erased": true, "account.deleted": true, "workflow.deleted": true, "webhook.deleted": true,
 	"schedule.deleted": true, "trigger.deleted": true, "secret.deleted": true, "connection.deleted": true,
 	"service_account.deleted": true, "run.cancelled": true, "run.deleted": true, "run.files_deleted": true,
 	"file.uploaded": true, "file.deleted": true, "token.revoked": true, "session.ended": true,

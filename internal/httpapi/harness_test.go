@@ -99,6 +99,7 @@ type harness struct {
 	schedules *schedules.Runner
 	filesRoom *files.Service
 	uploads   *files.Uploads
+	people    *account.Service
 	attempts  string // the executor's folder
 
 	opened time.Time
@@ -120,6 +121,10 @@ func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
+}
+
+func (h *harness) deletePerson(ctx context.Context, id ids.User) ([]ids.Team, error) {
+	return h.people.DeletePerson(ctx, id)
 }
 
 // newHarness opens one on SQLite; options may be changed before it is built.
@@ -168,7 +173,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Origins: h.db, Version: "test", Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
 		Operator: operator.NewService(operator.Options{
-			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Notices: h.db, Mailbox: h.db, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
+			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Notices: h.db, Mailbox: h.db, People: h.db, Audit: audit.NewService(h.db), Delete: h.deletePerson, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
 			About: operator.About{Version: "test", SignUp: "open"}, Now: h.clock,
 		}),
 		Board:  operator.NewBoard(h.db, h.clock),
@@ -184,9 +189,10 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	h.paperRoom(&o, log)
 	o.Account = account.NewService(account.Options{
-		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Mailbox: folder, Log: log, Now: h.clock,
+		Store: h.db, Eraser: h.db, People: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Mailbox: folder, Log: log, Now: h.clock,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
+	h.people = o.Account
 	background(t, o.Account.Run)
 	o.Providers = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
 	o.Retention = upkeep.NewRetention(h.db, retention.Policy{retention.Logs: 90}, h.clock)

@@ -427,7 +427,7 @@ func TestWhatAProgramMayNotDo(t *testing.T) {
 	if role, err := h.accounts.RoleOf(t.Context(), p.By(), bob.team); err != nil || role != access.Viewer {
 		t.Errorf("in the editor's room it is %q, %v", role, err)
 	}
-	if err := h.db.DisableAccount(t.Context(), ada.email, h.clock()); err != nil {
+	if err := h.db.SuspendPerson(t.Context(), ada.id, h.clock()); err != nil {
 		t.Fatal(err)
 	}
 	h.call("GET", "/api/me", "", bearer(token)).want(401)

@@ -34,6 +34,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /clients/{file}/{$}", Page: true, Limit: clients.Limit, Handle: a.clients.ShowProject},
 
 		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.identity.Me},
+		{Pattern: "DELETE /api/me", Who: kernel.Person, Body: kernel.SmallBody, Handle: a.account.DeleteOwn},
 		{Pattern: "GET /api/favorites", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFavorites},
 		{Pattern: "PUT /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.AddFavorite},
 		{Pattern: "DELETE /api/favorites/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.RemoveFavorite},
@@ -50,6 +51,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "DELETE /api/account/data", Who: kernel.Member, May: access.EraseTeam, Body: kernel.SmallBody, Slow: true, Handle: a.account.EraseTeam},
 		{Pattern: "GET /api/team/retention", Who: kernel.Member, May: access.Read, Handle: a.account.GetRetention},
 		{Pattern: "PUT /api/team/retention", Who: kernel.Member, May: access.ManageRetention, Body: kernel.SmallBody, Handle: a.account.SetRetention},
+		{Pattern: "POST /api/team/invitations", Who: kernel.Member, May: access.ManageMembers, Body: kernel.SmallBody, Slow: true, Handle: a.identity.InviteMembers},
 		{Pattern: "POST /api/team/invite", Who: kernel.Member, May: access.ManageMembers, Body: kernel.SmallBody, Once: true, Handle: a.identity.InviteMember},
 
 		{Pattern: "GET /api/workflows", Who: kernel.Member, May: access.Read, Handle: a.workflows.ListWorkflows},
@@ -149,6 +151,12 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/operator/teams", Who: kernel.Operator, Handle: a.operator.Teams},
 		{Pattern: "GET /api/operator/errors", Who: kernel.Operator, Handle: a.operator.Errors},
 		{Pattern: "GET /api/operator/version", Who: kernel.Operator, Handle: a.operator.Version},
+		{Pattern: "GET /api/operator/audit", Who: kernel.Operator, Handle: a.operator.Audit},
+		{Pattern: "GET /api/operator/users", Who: kernel.Operator, Handle: a.operator.People},
+		{Pattern: "POST /api/operator/users/{id}/suspend", Who: kernel.Operator, Handle: a.operator.SuspendPerson},
+		{Pattern: "POST /api/operator/users/{id}/resume", Who: kernel.Operator, Handle: a.operator.ResumePerson},
+		{Pattern: "POST /api/operator/users/{id}/reset-second-factor", Who: kernel.Operator, Handle: a.operator.ResetSecondFactor},
+		{Pattern: "DELETE /api/operator/users/{id}", Who: kernel.Operator, Handle: a.operator.DeletePerson},
 		{Pattern: "POST /api/operator/teams/{id}/grant", Who: kernel.Operator, Body: kernel.SmallBody, Once: true, Handle: a.operator.Grant},
 		{Pattern: "POST /api/operator/teams/{id}/plan", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetPlan},
 		{Pattern: "POST /api/operator/teams/{id}/suspend", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Suspend},
@@ -287,11 +295,14 @@ func (a *API) runsLimit() *kernel.AddressLimit {
 // that we keep ourselves.
 func ofAccounts(pattern string) bool {
 	_, path, _ := strings.Cut(pattern, " ")
-	if pattern == "GET /auth/teams" {
+	switch pattern {
+	case "GET /auth/teams":
 		return false
+	case "DELETE /api/me":
+		return true
 	}
 	return slices.ContainsFunc([]string{
-		"/auth/", "/oauth/", "/.well-known/oauth-", "/sign-in", "/sign-up", "/sign-out", "/reset", "/verify", "/device", "/invitations", "/api/service-accounts",
+		"/auth/", "/oauth/", "/.well-known/oauth-", "/sign-in", "/sign-up", "/sign-out", "/reset", "/verify", "/device", "/invitations", "/api/service-accounts", "/api/operator/users", "/api/team/invitations",
 	}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 

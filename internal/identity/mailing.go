@@ -79,6 +79,12 @@ func InvitationMail(caller access.Caller, email, clientPrefix string) []limits.R
 		})
 }
 
+// MailWait is how long the mail of an invitation waits at most where so many of the team wait
+// before it.
+func MailWait(before int) time.Duration {
+	return time.Duration(before/invitationsByTeam.Most+1) * invitationsByTeam.Per
+}
+
 // MailFrom is what all mail that one address asks for counts by; no client prefix
 // is not counted.
 func MailFrom(clientPrefix string) []limits.Rule {

@@ -15,6 +15,8 @@ type Outbox interface {
 	ClaimMails(ctx context.Context, most int, now time.Time, lease time.Duration) ([]mails.Message, error)
 	MailSent(ctx context.Context, id string) error
 	MailFailed(ctx context.Context, id, why string) error
+	// ReleaseMails lets those go that waited for limits which allow them by now.
+	ReleaseMails(ctx context.Context, now time.Time) error
 }
 
 // Transport sends a mail.
@@ -80,6 +82,9 @@ func (p *Sender) SendNow(ctx context.Context) {
 }
 
 func (p *Sender) deliver(ctx context.Context) {
+	if err := p.outbox.ReleaseMails(ctx, p.now()); err != nil && ctx.Err() == nil {
+		p.log.ErrorContext(ctx, "cannot release mails that waited", slog.Any("error", err))
+	}
 	for ctx.Err() == nil {
 		claimed, err := p.outbox.ClaimMails(ctx, batch, p.now(), lease)
 		if err != nil {

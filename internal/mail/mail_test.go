@@ -135,6 +135,8 @@ func (d *drawer) ClaimMails(context.Context, int, time.Time, time.Duration) ([]m
 	return taken, nil
 }
 
+func (d *drawer) ReleaseMails(context.Context, time.Time) error { return nil }
+
 func (d *drawer) MailSent(_ context.Context, id string) error {
 	d.sent = append(d.sent, id)
 	return nil

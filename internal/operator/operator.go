@@ -134,9 +134,12 @@ type Options struct {
 	Changes   Changes
 	Notices   Notices
 	Mailbox   Mailbox
-	SendSoon  func()        // has mails sent
-	Wake      func()        // has workers look at the queue
-	Cancel    func(ids.Run) // tells the worker of a run
+	People    People
+	Audit     Auditor
+	Delete    func(context.Context, ids.User) ([]ids.Team, error) // an account
+	SendSoon  func()                                              // has mails sent
+	Wake      func()                                              // has workers look at the queue
+	Cancel    func(ids.Run)                                       // tells the worker of a run
 	Catalog   credits.Catalog
 	Disk      func() Disk
 	About     About

@@ -13,7 +13,10 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-var _ account.Store = (*DB)(nil)
+var (
+	_ account.Store  = (*DB)(nil)
+	_ account.People = (*DB)(nil)
+)
 
 // mustBeOpen refuses work for a team that is being erased. It stays open until
 // the transaction ends.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -56,7 +57,7 @@ func withAudit(ctx context.Context, fn func(*DB) error) (do func(*DB) error, com
 		}
 		e := p.Entry
 		if e.Target == before.Target {
-			e.TargetName = before.TargetName
+			e.TargetName = cmp.Or(before.TargetName, e.TargetName)
 		}
 		if err := tx.takeChange(ctx, e, p.Allowance); err != nil {
 			return err

@@ -98,22 +98,11 @@ func (db *DB) Account(ctx context.Context, email string) (builtin.Account, error
 	return a, db.asFault(err, "account")
 }
 
-// Accounts lists people for the operator, oldest first.
-func (db *DB) Accounts(ctx context.Context) ([]builtin.Account, error) {
-	return all(ctx, db, func(r *sql.Rows, a *builtin.Account) error {
-		return r.Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.Disabled)
-	}, `
-		SELECT id, name, email, email_verified_at IS NOT NULL, disabled_at IS NOT NULL
-		FROM users
-		WHERE service_of IS NULL
-		ORDER BY id`)
-}
-
 // SetPassword replaces a person's password and ends all they are signed in
 // with.
 func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		n, err := tx.changed(ctx, `UPDATE users SET password_hash = $1 WHERE email = $2`, hash, email)
+		n, err := tx.changed(ctx, `UPDATE users SET password_hash = $1 WHERE email = $2 AND service_of IS NULL AND deleted_at IS NULL`, hash, email)
 		if err != nil {
 			return err
 		}
@@ -122,29 +111,6 @@ func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
 		}
 		return tx.endAccessOf(ctx, email)
 	})
-}
-
-// DisableAccount shuts a person out, at once and until EnableAccount.
-func (db *DB) DisableAccount(ctx context.Context, email string, now time.Time) error {
-	return db.inTx(ctx, func(tx *DB) error {
-		if err := tx.setDisabled(ctx, email, now); err != nil {
-			return err
-		}
-		return tx.endAccessOf(ctx, email)
-	})
-}
-
-// EnableAccount lets a disabled person sign in again.
-func (db *DB) EnableAccount(ctx context.Context, email string) error {
-	return db.setDisabled(ctx, email, time.Time{})
-}
-
-func (db *DB) setDisabled(ctx context.Context, email string, at time.Time) error {
-	n, err := db.changed(ctx, `UPDATE users SET disabled_at = $1 WHERE email = $2`, microsOrNull(at), email)
-	if err == nil && n == 0 {
-		return fault.NotFound("no account has the email address %s", email)
-	}
-	return err
 }
 
 // endAccessOf takes away everything a person is signed in with, apps and API
@@ -166,6 +132,15 @@ func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT active_team FROM users WHERE id = $2))`,
 		s.ID, s.User, s.SecretHash, s.Origin, s.UserAgent, s.Address,
 		micros(s.CreatedAt), micros(s.LastSeenAt), micros(s.ExpiresAt))
+	if err == nil {
+		err = db.seen(ctx, s.User, s.LastSeenAt)
+	}
+	return err
+}
+
+// seen notes that somebody was there.
+func (db *DB) seen(ctx context.Context, user ids.User, at time.Time) error {
+	_, err := db.changed(audit.Without(ctx), `UPDATE users SET seen_at = $1 WHERE id = $2`, micros(at), user)
 	return err
 }
 
@@ -227,6 +202,9 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 func (db *DB) TouchSession(ctx context.Context, id ids.Session, now time.Time) error {
 	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `UPDATE sessions SET last_seen_at = $1 WHERE id = $2`, micros(now), id)
+	if err == nil {
+		_, err = db.changed(ctx, `UPDATE users SET seen_at = $1 WHERE id = (SELECT user_id FROM sessions WHERE id = $2)`, micros(now), id)
+	}
 	return err
 }
 

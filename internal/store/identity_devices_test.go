@@ -87,7 +87,7 @@ func TestATerminalThatWasAllowedIsPutOut(t *testing.T) {
 		ctx := t.Context()
 		for i, end := range []func(a builtin.NewAccount) error{
 			func(a builtin.NewAccount) error { return db.DeleteConsent(ctx, a.ID, "millrace-cli") },
-			func(a builtin.NewAccount) error { return db.DisableAccount(ctx, a.Email, august) },
+			func(a builtin.NewAccount) error { return db.SuspendPerson(ctx, a.ID, august) },
 			func(a builtin.NewAccount) error { return db.SetPassword(ctx, a.Email, "x") },
 		} {
 			name := fmt.Sprint(i)

@@ -38,7 +38,10 @@ func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) e
 		if err := tx.notifyOfInvitation(ctx, in.Team.ID, in.Email, "You are invited to "+mails.QuotedName(in.Team.Name), in.CreatedAt); err != nil {
 			return err
 		}
-		return tx.insertMail(ctx, *in.Mail, in.SentAt)
+		if err := tx.insertMail(ctx, *in.Mail, in.SentAt); err != nil || len(in.Limits) == 0 {
+			return err
+		}
+		return tx.holdMail(ctx, in.Mail.ID, in.Limits)
 	})
 }
 
@@ -85,8 +88,8 @@ func (db *DB) RenewInvitation(ctx context.Context, in builtin.SentInvitation) er
 		if n == 0 {
 			return fault.Conflict("this invitation is not open any more")
 		}
-		if in.Mail == nil {
-			return nil
+		if err := tx.dropHeldMail(ctx, in.ID); err != nil || in.Mail == nil {
+			return err
 		}
 		return tx.insertMail(ctx, *in.Mail, in.SentAt)
 	})
@@ -98,8 +101,11 @@ func (db *DB) RevokeInvitation(ctx context.Context, team ids.Team, id ids.Invita
 		n, err := tx.changed(ctx, `
 			UPDATE invitations SET ended_as = $1, ended_at = $2
 			WHERE team_id = $3 AND id = $4 AND ended_as = ''`, identity.Revoked, micros(now), team, id)
-		if err != nil || n > 0 {
+		if err != nil {
 			return err
+		}
+		if n > 0 {
+			return tx.dropHeldMail(ctx, id)
 		}
 		inv, err := tx.Invitation(ctx, team, id)
 		if err == nil && inv.EndedAs == identity.Accepted {
@@ -158,6 +164,13 @@ func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, use
 	inTeam(ctx, inv.Team.ID)
 	audit.On(ctx, user)
 	return db.inTx(ctx, func(tx *DB) error {
+		// Whoever deletes their account counts who is in their team.
+		if err := tx.lock(ctx, "members of "+string(inv.Team.ID)); err != nil {
+			return err
+		}
+		if err := tx.mustBeOpen(ctx, inv.Team.ID); err != nil {
+			return err
+		}
 		n, err := tx.changed(ctx, `
 			UPDATE invitations SET ended_as = $1, ended_at = $2
 			WHERE id = $3 AND ended_as = '' AND expires_at > $2`, identity.Accepted, micros(now), inv.ID)
@@ -166,6 +179,9 @@ func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, use
 		}
 		if n == 0 {
 			return fault.Conflict("this invitation is not open any more").WithCode("accepted")
+		}
+		if err := tx.dropHeldMail(ctx, inv.ID); err != nil {
+			return err
 		}
 		_, err = tx.q.ExecContext(ctx, `
 			INSERT INTO memberships (team_id, user_id, role, joined_at)

@@ -118,9 +118,9 @@ func TestSomebodySeesAndEndsTheirOwnSessions(t *testing.T) {
 		if list, err := db.Sessions(ctx, ada.ID, august.Add(time.Hour)); err != nil || len(list) != 0 {
 			t.Errorf("those that ran out are listed: %+v, %v", list, err)
 		}
-		must(t, db.EnableAccount(ctx, ada.Email)) // as often as one likes
-		refused(t, "nobody", db.EnableAccount(ctx, "nobody@example.org"), fault.KindNotFound, "")
-		refused(t, "nobody", db.DisableAccount(ctx, "nobody@example.org", august), fault.KindNotFound, "")
+		must(t, db.ResumePerson(ctx, ada.ID)) // as often as one likes
+		refused(t, "nobody", db.ResumePerson(ctx, "nobody"), fault.KindNotFound, "")
+		refused(t, "nobody", db.SuspendPerson(ctx, "nobody", august), fault.KindNotFound, "")
 	})
 }
 

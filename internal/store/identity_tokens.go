@@ -71,6 +71,9 @@ func (db *DB) DeleteAPIToken(ctx context.Context, user ids.User, id string) erro
 // TouchAPIToken notes that a token is in use, and from where.
 func (db *DB) TouchAPIToken(ctx context.Context, id, address string, now time.Time) error {
 	_, err := db.changed(ctx, `UPDATE access_tokens SET last_used_at = $1, last_used_from = $2 WHERE id = $3`, micros(now), address, id)
+	if err == nil {
+		_, err = db.changed(ctx, `UPDATE users SET seen_at = $1 WHERE id = (SELECT user_id FROM access_tokens WHERE id = $2)`, micros(now), id)
+	}
 	return err
 }
 

@@ -154,12 +154,12 @@ func TestANotificationIsReadByWhoseItIs(t *testing.T) {
 // Whoever has left the team, or was shut out by the operator, hears no more of it.
 func TestWhoIsOutHearsNothing(t *testing.T) {
 	t.Parallel()
-	for name, out := range map[string]func(t *testing.T, db *DB, team ids.Team, user ids.User, email string) error{
-		"removed": func(t *testing.T, db *DB, team ids.Team, user ids.User, _ string) error {
+	for name, out := range map[string]func(t *testing.T, db *DB, team ids.Team, user ids.User) error{
+		"removed": func(t *testing.T, db *DB, team ids.Team, user ids.User) error {
 			return db.RemoveMember(t.Context(), team, user, func(access.Role) error { return nil })
 		},
-		"disabled": func(t *testing.T, db *DB, _ ids.Team, _ ids.User, email string) error {
-			return db.DisableAccount(t.Context(), email, august)
+		"disabled": func(t *testing.T, db *DB, _ ids.Team, user ids.User) error {
+			return db.SuspendPerson(t.Context(), user, august)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestWhoIsOutHearsNothing(t *testing.T) {
 				bob := memberOf(t, db, ada.Team.ID, access.Admin, "bob@example.org")
 				must(t, db.SetChoices(ctx, bob.ID, []notifications.Choice{{Topic: notifications.AllRuns, App: true, Mail: true}, {Topic: notifications.Budgets, App: true, Mail: true}}))
 				failedRun(t, db, ada.Team.ID, ada.ID) // of which no mail has gone yet
-				must(t, out(t, db, ada.Team.ID, bob.ID, bob.Email))
+				must(t, out(t, db, ada.Team.ID, bob.ID))
 				failedRun(t, db, ada.Team.ID, ada.ID)
 				setBudgets(t, db, ada.Team.ID, august, billing.Budget{Scope: billing.TeamBudget, Limit: credits.Credit, AlertAt: []int{50}})
 				must(t, db.Hold(ctx, ada.Team.ID, "hold", credits.Credit, august))

@@ -23,12 +23,12 @@ func TestTheOperatorCountsPeople(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		ada := signedUp(t, db, "ada@example.org")
-		memberOf(t, db, ada.Team.ID, access.Owner, "bob@example.org")
+		bob := memberOf(t, db, ada.Team.ID, access.Owner, "bob@example.org")
 		robot := builtin.ServiceAccount{ID: ids.NewUser(), Team: ada.Team.ID, Name: "robot", Role: access.Member, MadeBy: "Ada", CreatedAt: august}
 		must(t, db.InsertServiceAccount(ctx, robot, 10))
-		must(t, db.DisableAccount(ctx, "bob@example.org", august))
-		list, err := db.Accounts(ctx)
-		if err != nil || len(list) != 2 || list[0].Email != "ada@example.org" || list[1].Email != "bob@example.org" || list[0].Disabled || !list[1].Disabled {
+		must(t, db.SuspendPerson(ctx, bob.ID, august))
+		list, err := db.PeopleBefore(ctx, "", "", 10)
+		if err != nil || len(list) != 2 || list[0].Email != "bob@example.org" || list[1].Email != "ada@example.org" || list[0].SuspendedAt.IsZero() || !list[1].SuspendedAt.IsZero() {
 			t.Errorf("%+v, %v", list, err)
 		}
 		teams, err := db.Teams(ctx)

@@ -138,7 +138,7 @@ func TestAScheduleStartsRunsForWhoMay(t *testing.T) {
 			{true, func(b builtin.NewAccount) error {
 				return second(db.ChangeRole(ctx, w.Team, b.ID, access.Viewer, anything))
 			}},
-			{false, func(b builtin.NewAccount) error { return db.DisableAccount(ctx, b.Email, august) }},
+			{true, func(b builtin.NewAccount) error { return db.SuspendPerson(ctx, b.ID, august) }},
 		} {
 			bob := memberOf(t, db, w.Team, access.Member, fmt.Sprint(i, "@example.org"))
 			s := hourly(t, db, w, bob.ID, august)

@@ -68,7 +68,7 @@ func TestAPresenceHasItsTeamsInTheOrderTheyWereJoined(t *testing.T) {
 		if _, err := db.PresenceBySession(ctx, ada.Session.ID, noon.Add(time.Hour)); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("an expired session gives %v", err)
 		}
-		if err := db.DisableAccount(ctx, ada.Email, noon); err != nil {
+		if err := db.SuspendPerson(ctx, ada.ID, noon); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.PresenceBySession(ctx, ada.Session.ID, noon); !fault.Is(err, fault.KindNotFound) {

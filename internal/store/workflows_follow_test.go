@@ -102,7 +102,7 @@ func TestWhatFollowsNothingIsNotRefreshed(t *testing.T) {
 		gone := tr
 		gone.ID = "trg_gone"
 		refused(t, "no trigger", db.AskForRefresh(ctx, gone, nil, august), fault.KindNotFound, "")
-		must(t, db.DisableAccount(ctx, ada.Email, august))
+		must(t, db.SuspendPerson(ctx, ada.ID, august))
 		refused(t, "of somebody who is shut out", db.AskForRefresh(ctx, tr, nil, august), fault.KindForbidden, runs.MakerGone)
 	})
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -53,6 +54,13 @@ func auditFilter(x *kernel.Exchange) (f audit.Filter, err error) {
 
 // ListAudit answers GET /api/audit.
 func (a *API) ListAudit(x *kernel.Exchange) (kernel.Answer, error) {
+	return List(x, func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error) {
+		return a.Audit.Entries(ctx, x.Caller, f, limit)
+	})
+}
+
+// List answers with a page of the entries that are read.
+func List(x *kernel.Exchange, read func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error)) (kernel.Answer, error) {
 	limit, err := kernel.Number(x.Request, "limit", 1, auditMost, auditPage)
 	if err != nil {
 		return kernel.Answer{}, err
@@ -61,7 +69,7 @@ func (a *API) ListAudit(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	list, more, err := a.Audit.Entries(x.Context(), x.Caller, f, limit)
+	list, more, err := read(x.Context(), f, limit)
 	if err != nil {
 		return kernel.Answer{}, err
 	}

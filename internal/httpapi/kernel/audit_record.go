@@ -36,6 +36,9 @@ func (x *Exchange) putOnRecord() {
 	if action == "team.erased" { // what is on record of a team goes with it, its id too
 		entry.Chain, entry.Target = audit.Installation, ""
 	}
+	if action == "account.deleted" { // by then its person belongs to no team
+		entry.Chain = audit.Installation
+	}
 	x.Request = x.Request.WithContext(audit.With(x.Context(), entry))
 }
 

@@ -16,7 +16,7 @@ type credentials struct {
 }
 
 var (
-	errDisabled    = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
+	errDisabled    = fault.Forbidden("this account is suspended: ask an operator of this installation").WithCode("account_disabled")
 	errCredentials = fault.Unauthenticated("the email address or the password is wrong").WithCode("wrong_credentials")
 	errPassword    = fault.Forbidden("the password is wrong").WithCode("wrong_credentials")
 )

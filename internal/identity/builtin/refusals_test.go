@@ -264,7 +264,7 @@ func TestWhomAProviderSendsIsCheckedHere(t *testing.T) {
 		if err != nil || step == "" || in.Secret != "" {
 			t.Errorf("past the second factor: %+v, %q, %v", in, step, err)
 		}
-		if err := b.db.DisableAccount(ctx, "ada@example.org", b.clock.Now()); err != nil {
+		if err := b.db.SuspendPerson(ctx, b.presence(in).User.ID, b.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = b.Accounts.SignInExternal(ctx, from("ADA@example.org", true), "", visit)

@@ -89,6 +89,8 @@ type TeamStore interface {
 // InvitationStore keeps invitations with the mails that carry them.
 type InvitationStore interface {
 	InsertInvitation(ctx context.Context, in SentInvitation) error
+	// HeldMails is how many mails of a team wait for limits.
+	HeldMails(ctx context.Context, team ids.Team) (int, error)
 	// RenewInvitation gives an open invitation another token and mail.
 	RenewInvitation(ctx context.Context, in SentInvitation) error
 	RevokeInvitation(ctx context.Context, team ids.Team, id ids.Invitation, now time.Time) error
@@ -260,6 +262,7 @@ type SentInvitation struct {
 	TokenHash string         // of the link in the mail
 	LinkHash  string         // of the link to copy
 	Mail      *mails.Message // nil: it is not mailed
+	Limits    []limits.Rule  // that the mail waits for; none: it is counted already
 	SentAt    time.Time
 	Once      *access.IdempotencyRecord
 }

@@ -74,12 +74,14 @@ func TestTheSameWorkIsDoneForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t))
 	maker := builtin.New(builtin.Options{Stores: db.Identity(), Passwords: builtin.NewPasswordsOfCost(64, 1), Origins: []string{"http://a"}, Now: time.Now})
+	var eve identity.User
 	for _, email := range []string{"ada@example.org", "eve@example.org"} {
-		if _, err := maker.Accounts.Create(t.Context(), builtin.SignUp{Email: email, Password: "correct horse", Name: "N"}); err != nil {
+		var err error
+		if eve, err = maker.Accounts.Create(t.Context(), builtin.SignUp{Email: email, Password: "correct horse", Name: "N"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.DisableAccount(t.Context(), "eve@example.org", time.Now()); err != nil {
+	if err := db.SuspendPerson(t.Context(), eve.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for name, ask := range map[string]func(s *builtin.System, email string) error{

@@ -475,7 +475,7 @@ func TestNothingRunsInTheNameOfADisabledAccount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.db.DisableAccount(ctx, "eve@example.org", b.clock.Now()); err != nil {
+		if err := b.db.SuspendPerson(ctx, eve.User, b.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		b.clock.Pass(time.Hour)

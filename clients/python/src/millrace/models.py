@@ -2646,6 +2646,54 @@ class OperatorChore(Model):
     """
 
 
+class OperatorUserTeam(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    name: str
+    role: Literal['owner', 'admin', 'member', 'viewer']
+    """
+    A member's role in a team.
+    """
+
+
+class DeleteAccount(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    confirm: str
+    """
+    The id of the account.
+    """
+
+
+class DeletedAccount(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    deleted: Literal[True]
+    id: str
+    erased_teams: Annotated[list[str], Field(alias='erasedTeams')]
+    """
+    Ids of the teams that are erased with the account.
+    """
+
+
+class InvitationList(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    list: Annotated[str, Field(max_length=500000, min_length=1)]
+    """
+    Email addresses, with roles; at most 500.
+    """
+    role: Literal['owner', 'admin', 'member', 'viewer'] | None = None
+    """
+    A member's role in a team.
+    """
+
+
 class OperatorTeam(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4668,6 +4716,55 @@ class Credits(Model):
     storage: StorageUse
 
 
+class OperatorUser(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    name: str
+    email: str
+    email_verified: Annotated[bool, Field(alias='emailVerified')]
+    teams: list[OperatorUserTeam]
+    operator: bool
+    """
+    Whether they operate the installation.
+    """
+    second_factor: Annotated[bool, Field(alias='secondFactor')]
+    """
+    Whether two-factor authentication is on.
+    """
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    suspended_at: Annotated[AwareDatetime | None, Field(alias='suspendedAt')]
+    last_seen_at: Annotated[AwareDatetime | None, Field(alias='lastSeenAt')]
+
+
+class InvitationResult(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    line: int
+    """
+    Where the address stands in the list, from 1.
+    """
+    email: str
+    """
+    The address, or what stands in its place.
+    """
+    role: Literal['owner', 'admin', 'member', 'viewer']
+    """
+    A member's role in a team.
+    """
+    result: Literal['invited', 'already_member', 'already_invited', 'wrong', 'limited']
+    """
+    `limited`: too many invitations were made; send the list again later.
+    """
+    message: str | None
+    """
+    Why the address was not invited.
+    """
+    invitation: TeamInvitation | None
+
+
 class GroupMapping(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -5203,6 +5300,13 @@ class DashboardUsage(Model):
     """
     With `by`, the costliest first within each kind. A run with two tags counts for both.
     """
+
+
+class InvitationResults(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    results: list[InvitationResult]
 
 
 class Methodology(Model):
