@@ -90,6 +90,14 @@ POST /api/ai/upload
 GET /api/ai/status
 POST /api/ai/proxy/v1/chat/completions
 POST /api/team/invite
+POST /api/team/invitations
+DELETE /api/me
+GET /api/operator/audit
+GET /api/operator/users
+DELETE /api/operator/users/{id}
+POST /api/operator/users/{id}/suspend
+POST /api/operator/users/{id}/resume
+POST /api/operator/users/{id}/reset-second-factor
 GET /api/team/retention
 PUT /api/team/retention
 GET POST DELETE /api/collab/invites

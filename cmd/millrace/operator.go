@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -33,7 +32,7 @@ func newOperator(s aboutSettings, db *store.DB, disk *freedisk.Watch, work opera
 		StartedAt: db.Now(),
 	}
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, People: db, Audit: audit.NewService(db), Delete: deletePerson, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
+		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, People: db, Delete: deletePerson, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: db.Now,
 		Disk: func() operator.Disk {
 			space, state := disk.Measure()
 			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}

@@ -173,7 +173,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), base, log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Origins: h.db, Version: "test", Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
 		Operator: operator.NewService(operator.Options{
-			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Notices: h.db, Mailbox: h.db, People: h.db, Audit: audit.NewService(h.db), Delete: h.deletePerson, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
+			Operators: h.db, Runs: h.db, Keeping: h.db, Changes: h.db, Notices: h.db, Mailbox: h.db, People: h.db, Delete: h.deletePerson, SendSoon: h.sender.SendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
 			About: operator.About{Version: "test", SignUp: "open"}, Now: h.clock,
 		}),
 		Board:  operator.NewBoard(h.db, h.clock),

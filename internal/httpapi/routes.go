@@ -151,7 +151,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/operator/teams", Who: kernel.Operator, Handle: a.operator.Teams},
 		{Pattern: "GET /api/operator/errors", Who: kernel.Operator, Handle: a.operator.Errors},
 		{Pattern: "GET /api/operator/version", Who: kernel.Operator, Handle: a.operator.Version},
-		{Pattern: "GET /api/operator/audit", Who: kernel.Operator, Handle: a.operator.Audit},
+		{Pattern: "GET /api/operator/audit", Who: kernel.Operator, Handle: a.audit.ListInstallation},
 		{Pattern: "GET /api/operator/users", Who: kernel.Operator, Handle: a.operator.People},
 		{Pattern: "POST /api/operator/users/{id}/suspend", Who: kernel.Operator, Handle: a.operator.SuspendPerson},
 		{Pattern: "POST /api/operator/users/{id}/resume", Who: kernel.Operator, Handle: a.operator.ResumePerson},

@@ -135,7 +135,6 @@ type Options struct {
 	Notices   Notices
 	Mailbox   Mailbox
 	People    People
-	Audit     Auditor
 	Delete    func(context.Context, ids.User) ([]ids.Team, error) // an account
 	SendSoon  func()                                              // has mails sent
 	Wake      func()                                              // has workers look at the queue

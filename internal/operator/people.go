@@ -7,7 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -45,11 +44,6 @@ type People interface {
 	SuspendPerson(ctx context.Context, id ids.User, now time.Time) error
 	ResumePerson(ctx context.Context, id ids.User) error
 	ResetSecondFactor(ctx context.Context, id ids.User) error
-}
-
-// Auditor reads the installation's log.
-type Auditor interface {
-	OfInstallation(ctx context.Context, f audit.Filter, limit int) (list []audit.Entry, more bool, err error)
 }
 
 const longestSearch = 200

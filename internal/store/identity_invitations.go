@@ -16,6 +16,10 @@ import (
 // InsertInvitation adds an invitation with its mail. Who is in the team or
 // has an open invitation is a conflict.
 func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) error {
+	if p := audit.From(ctx); p != nil && in.OfList {
+		own := *p
+		ctx = audit.With(ctx, &own)
+	}
 	audit.On(ctx, in.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, in.Once, in.CreatedAt); err != nil {

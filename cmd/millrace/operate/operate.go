@@ -31,7 +31,7 @@ type Console struct {
 // changed.
 func Service(db *store.DB) *operator.Service {
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, People: db, Audit: audit.NewService(db), Delete: deleter(db), SendSoon: func() {}, Wake: func() {}, Cancel: func(ids.Run) {},
+		Operators: db, Runs: db, Keeping: db, Changes: db, Notices: db, Mailbox: db, People: db, Delete: deleter(db), SendSoon: func() {}, Wake: func() {}, Cancel: func(ids.Run) {},
 		Catalog: credits.DefaultCatalog(), Now: db.Now,
 	})
 }

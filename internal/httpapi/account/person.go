@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
-// DeletedOut is an account that was deleted, as the API shows it.
-func DeletedOut(id ids.User, erased []ids.Team) api.DeletedAccount {
+// deletedOut is an account that was deleted, as the API shows it.
+func deletedOut(id ids.User, erased []ids.Team) api.DeletedAccount {
 	out := api.DeletedAccount{Deleted: true, ID: string(id), ErasedTeams: make([]string, len(erased))}
 	for i, team := range erased {
 		out.ErasedTeams[i] = string(team)
@@ -28,5 +28,5 @@ func (a *API) DeleteOwn(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	return kernel.Answer{Data: DeletedOut(id, erased)}.With("Set-Cookie", x.Cookie("", time.Unix(1, 0))), nil
+	return kernel.Answer{Data: deletedOut(id, erased)}.With("Set-Cookie", x.Cookie("", time.Unix(1, 0))), nil
 }

@@ -54,13 +54,18 @@ func auditFilter(x *kernel.Exchange) (f audit.Filter, err error) {
 
 // ListAudit answers GET /api/audit.
 func (a *API) ListAudit(x *kernel.Exchange) (kernel.Answer, error) {
-	return List(x, func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error) {
+	return list(x, func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error) {
 		return a.Audit.Entries(ctx, x.Caller, f, limit)
 	})
 }
 
-// List answers with a page of the entries that are read.
-func List(x *kernel.Exchange, read func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error)) (kernel.Answer, error) {
+// ListInstallation answers GET /api/operator/audit.
+func (a *API) ListInstallation(x *kernel.Exchange) (kernel.Answer, error) {
+	return list(x, a.Audit.OfInstallation)
+}
+
+// list answers with a page of the entries that are read.
+func list(x *kernel.Exchange, read func(ctx context.Context, f audit.Filter, limit int) ([]audit.Entry, bool, error)) (kernel.Answer, error) {
 	limit, err := kernel.Number(x.Request, "limit", 1, auditMost, auditPage)
 	if err != nil {
 		return kernel.Answer{}, err
@@ -69,17 +74,17 @@ func List(x *kernel.Exchange, read func(ctx context.Context, f audit.Filter, lim
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	list, more, err := read(x.Context(), f, limit)
+	entries, more, err := read(x.Context(), f, limit)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	out := make([]api.AuditEntry, len(list))
-	for i, e := range list {
+	out := make([]api.AuditEntry, len(entries))
+	for i, e := range entries {
 		out[i] = EntryOut(e)
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = kernel.AsCursor(strconv.FormatInt(list[len(list)-1].Seq, 10))
+		page.NextCursor = kernel.AsCursor(strconv.FormatInt(entries[len(entries)-1].Seq, 10))
 	}
 	return kernel.Answer{Data: out, Page: page}, nil
 }

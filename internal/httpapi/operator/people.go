@@ -4,8 +4,6 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/httpapi/account"
-	"github.com/millrace/millrace/internal/httpapi/audit"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/operator"
 )
@@ -86,10 +84,9 @@ func (a *API) DeletePerson(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	erased, err := a.Operator.DeletePerson(x.Context(), x.Presence.User.ID, id)
-	return kernel.Answer{Data: account.DeletedOut(id, erased)}, err
-}
-
-// Audit answers GET /api/operator/audit.
-func (a *API) Audit(x *kernel.Exchange) (kernel.Answer, error) {
-	return audit.List(x, a.Operator.Audit.OfInstallation)
+	out := api.DeletedAccount{Deleted: true, ID: string(id), ErasedTeams: make([]string, len(erased))}
+	for i, team := range erased {
+		out.ErasedTeams[i] = string(team)
+	}
+	return kernel.Answer{Data: out}, err
 }

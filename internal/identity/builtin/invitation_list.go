@@ -7,7 +7,6 @@ import (
 	"net/mail"
 	"strings"
 
-	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -73,7 +72,7 @@ func (s *Invitations) InviteList(ctx context.Context, caller access.Caller, in I
 			continue
 		}
 		in.Email, in.Role = list[i].Email, list[i].Role
-		made, err := s.inviteHeld(oneEntry(ctx), caller, in.NewInvitation, waiting)
+		made, err := s.inviteHeld(ctx, caller, in.NewInvitation, waiting)
 		if err := list[i].note(made, err); err != nil {
 			return nil, err
 		}
@@ -83,16 +82,6 @@ func (s *Invitations) InviteList(ctx context.Context, caller access.Caller, in I
 	}
 	s.post.SendSoon()
 	return list, nil
-}
-
-// oneEntry has the next change put on record by itself: a list has an entry for each invitation.
-func oneEntry(ctx context.Context) context.Context {
-	p := audit.From(ctx)
-	if p == nil {
-		return ctx
-	}
-	own := *p
-	return audit.With(ctx, &own)
 }
 
 // inviteHeld invites somebody by a mail that waits for the limits. The more mails wait before
@@ -109,6 +98,7 @@ func (s *Invitations) inviteHeld(ctx context.Context, caller access.Caller, in i
 		CreatedAt: now, ExpiresAt: now.Add(invitationLife + identity.MailWait(waiting)), Mailed: in.Verified,
 	}
 	out, sent := s.sent(inv, in.Link)
+	sent.OfList = true
 	if sent.Mail != nil {
 		sent.Limits = identity.InvitationMail(caller, in.Email, in.ClientPrefix)
 	}

@@ -263,6 +263,7 @@ type SentInvitation struct {
 	LinkHash  string         // of the link to copy
 	Mail      *mails.Message // nil: it is not mailed
 	Limits    []limits.Rule  // that the mail waits for; none: it is counted already
+	OfList    bool           // one of many, each of which is on record by itself
 	SentAt    time.Time
 	Once      *access.IdempotencyRecord
 }
