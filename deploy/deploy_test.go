@@ -13,11 +13,13 @@ import (
 	"testing"
 )
 
+var units = []string{"millrace.service", "millrace.socket", "millrace-backup.service", "millrace-backup.timer"}
+
 func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
 	t.Parallel()
 	analyze := analyzer(t)
 	folder := t.TempDir()
-	for _, name := range []string{"millrace.service", "millrace.socket"} {
+	for _, name := range units {
 		text, err := os.ReadFile(filepath.Join("systemd", name))
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +30,11 @@ func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.Command(analyze, "verify", "--man=no", filepath.Join(folder, "millrace.service"), filepath.Join(folder, "millrace.socket")).CombinedOutput()
+	args := []string{"verify", "--man=no"}
+	for _, name := range units {
+		args = append(args, filepath.Join(folder, name))
+	}
+	out, err := exec.Command(analyze, args...).CombinedOutput()
 	if err != nil || strings.Contains(string(out), folder) {
 		t.Errorf("%v %s", err, out)
 	}

@@ -21,41 +21,53 @@ type backupCommand struct {
 	Folder           string `arg:"" help:"Folder to create; it must not exist."`
 }
 
-// Run copies an embedded installation into a folder that a server can be
-// started on. It works beside a running server. The database comes first:
-// what is added meanwhile is then left over, and nothing is missing.
+// Run copies an installation into a folder that `millrace restore` takes. It works beside
+// a running server. The database comes first: what is added meanwhile is then left over,
+// and nothing is missing.
 func (c *backupCommand) Run(w console) error {
-	if !c.Embedded() {
-		return errors.New("millrace backup copies the embedded database: for PostgreSQL use pg_dump, and keep the secret key with it")
-	}
-	if err := c.MustExist(); err != nil {
+	if err := c.CheckFinished(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(c.Folder, 0o700); err != nil {
+	if c.Embedded() {
+		if err := c.MustExist(); err != nil {
+			return err
+		}
+	}
+	into, err := installation.CreateBackup(c.Folder)
+	if err != nil {
 		return fmt.Errorf("cannot create the backup folder: %w", err)
 	}
-	err := c.copyInto(w.ctx)
-	if err != nil { // half a backup is worse than none
+	if err := errors.Join(c.copyInto(w.ctx, into), into.Close()); err != nil { // half a backup is worse than none
 		return errors.Join(err, os.RemoveAll(c.Folder))
 	}
-	fmt.Fprintf(w.out, "%s holds a copy of %s; start it with: millrace serve --data %s\n", c.Folder, c.Data, c.Folder)
+	fmt.Fprintf(w.out, "%s is a complete backup of %s; restore it with: millrace restore %s --data FOLDER\n", c.Folder, c.Data, c.Folder)
 	if c.StorageURL != "" {
 		fmt.Fprintln(w.out, "uploads and outputs are in the bucket, which is not copied")
+	}
+	if c.SecretKey != "" {
+		fmt.Fprintln(w.out, "the secret key is a setting and is not in the backup: keep a copy of it elsewhere")
 	}
 	return nil
 }
 
-func (c *backupCommand) copyInto(ctx context.Context) error {
+func (c *backupCommand) copyInto(ctx context.Context, into *installation.Backup) error {
 	release, err := c.mark(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := store.Copy(ctx, c.URL(), filepath.Join(c.Folder, installation.File)); err != nil {
+	name, dump := installation.File, store.Copy
+	if !c.Embedded() {
+		name, dump = installation.DumpName, installation.Dump
+	}
+	if err := dump(ctx, c.URL(), filepath.Join(c.Folder, name)); err != nil {
+		return err
+	}
+	if err := into.Add(name); err != nil {
 		return err
 	}
 	for _, name := range []string{installation.KeyName, installation.NextKeyName, "objects/objects", "mail"} {
-		if err := installation.Copy(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
+		if err := into.Copy(ctx, c.Data, name); err != nil {
 			return err
 		}
 	}

@@ -70,6 +70,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "database", err: s.checkDatabase(ctx)},
 		{what: "clock", err: s.checkClock(ctx), warning: true},
 		{what: "stored files" + objects, err: lost},
+		s.checkOutputs(ctx),
 		s.checkMarks(ctx),
 		{what: "files of several servers", err: s.checkShared(ctx)},
 		{what: "mail", err: s.checkMail(ctx)},

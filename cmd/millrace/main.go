@@ -30,7 +30,8 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" group:"server" help:"Run the server: API, web app, editor sync and worker."`
 	Worker  workerCommand  `cmd:"" group:"server" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
 	Migrate migrateCommand `cmd:"" group:"server" help:"Bring the database's schema up to date."`
-	Backup  backupCommand  `cmd:"" group:"server" help:"Copy the embedded database, its objects and its key into a new folder."`
+	Backup  backupCommand  `cmd:"" group:"server" help:"Copy the database, its objects and its key into a new folder."`
+	Restore restoreCommand `cmd:"" group:"server" help:"Restore a backup into an empty data folder, and verify it."`
 	Admin   adminCommand   `cmd:"" group:"server" help:"Manage accounts, teams and the installation."`
 	Version versionCommand `cmd:"" group:"server" help:"Print the version."`
 

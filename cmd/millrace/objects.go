@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -21,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/objects/s3"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store"
 )
 
 // openObjects opens the store that the settings name. Transfers is nil where
@@ -58,29 +60,65 @@ func (s *settings) checkObjects(ctx context.Context) (how string, err error) {
 	}
 	defer db.Close()
 	list, err := db.NewestObjects(ctx, lookedAt)
+	if err != nil || len(list) == 0 { // there need not be a folder yet
+		return "", errors.Join(err, s.checkBucket(ctx))
+	}
+	store, err := openStorage(ctx, s.StorageURL, s.objectsFolder())
 	if err != nil {
 		return "", err
 	}
-	if len(list) == 0 && s.StorageURL == "" { // there need not be a folder yet
-		return "", nil
-	}
-	store, err := s.openStorage(ctx)
-	if err != nil {
+	found, err := compareObjects(ctx, store, list)
+	if err = errors.Join(err, found.problem("newest", "files")); err != nil {
 		return "", err
 	}
-	read, err := compareObjects(ctx, store, list)
+	return fmt.Sprintf(" (of the newest %d, the content of %d was read)", len(list), found.read), nil
+}
+
+// checkBucket opens the bucket, if there is one.
+func (s *settings) checkBucket(ctx context.Context) error {
+	if s.StorageURL == "" {
+		return nil
+	}
+	_, err := openStorage(ctx, s.StorageURL, "")
+	return err
+}
+
+// checkOutputs opens the oldest and newest outputs.
+func (s *settings) checkOutputs(ctx context.Context) finding {
+	f := finding{what: "sample of outputs"}
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
+	if err != nil {
+		return f // the check of the database says why
+	}
+	defer db.Close()
+	how, err := sampleOutputs(ctx, db, s.StorageURL, s.objectsFolder())
+	f.what, f.err = f.what+how, err
+	return f
+}
+
+// sampleOutputs reads outputs and compares their hashes. It says how many those were.
+func sampleOutputs(ctx context.Context, db *store.DB, storageURL, folder string) (how string, err error) {
+	list, err := db.OldestAndNewestOutputs(ctx, outputsSample)
 	if err != nil || len(list) == 0 {
 		return "", err
 	}
-	return fmt.Sprintf(" (of the newest %d, the content of %d was read)", len(list), read), nil
+	objects, err := openStorage(ctx, storageURL, folder)
+	if err != nil {
+		return "", err
+	}
+	found, err := compareObjects(ctx, objects, list)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(" (of the oldest and newest %d, %d were opened)", len(list), found.read), found.problem("oldest and newest", "outputs")
 }
 
 // openStorage opens the store that the settings name beside a server.
-func (s *settings) openStorage(ctx context.Context) (objects.Store, error) {
-	if s.StorageURL != "" {
-		return s3.Open(ctx, s.StorageURL, time.Now)
+func openStorage(ctx context.Context, url, folder string) (objects.Store, error) {
+	if url != "" {
+		return s3.Open(ctx, url, time.Now)
 	}
-	return disk.Open(ctx, s.objectsFolder(), nil, time.Now)
+	return disk.Open(ctx, folder, nil, time.Now)
 }
 
 // checkMarks looks at the marks of some outputs. They tell whether the storage was restored
@@ -97,7 +135,7 @@ func (s *settings) checkMarks(ctx context.Context) finding {
 		f.err = err
 		return f
 	}
-	store, err := s.openStorage(ctx)
+	store, err := openStorage(ctx, s.StorageURL, s.objectsFolder())
 	if err != nil {
 		return f // the check of stored files says why
 	}
@@ -143,36 +181,44 @@ func compareMarks(ctx context.Context, store objects.Store, list []runs.Recorded
 	return others.Load(), losses.Load(), err
 }
 
+// compared is what was found of a list of objects.
+type compared struct{ all, read, missing, changed int }
+
+// problem says what is wrong with them, if anything is.
+func (c compared) problem(which, what string) error {
+	switch {
+	case c.missing > 0:
+		return fmt.Errorf("%d of the %s %d %s are missing: is this the storage of this database, and as new as it?", c.missing, which, c.all, what)
+	case c.changed > 0:
+		return fmt.Errorf("%d of the %s %d %s do not have the content that the database recorded: restore them from a backup", c.changed, which, c.all, what)
+	}
+	return nil
+}
+
 // compareObjects looks for objects, and reads as many of them as readBytes allows.
-func compareObjects(ctx context.Context, store objects.Store, list []runs.Recorded) (read int, err error) {
-	missing, changed, left := 0, 0, int64(readBytes)
+func compareObjects(ctx context.Context, store objects.Store, list []runs.Recorded) (compared, error) {
+	c, left := compared{all: len(list)}, int64(readBytes)
 	for _, o := range list {
 		found, err := store.Stat(ctx, o.Key)
 		switch {
 		case fault.Is(err, fault.KindNotFound):
-			missing++
+			c.missing++
 		case err != nil:
-			return read, err
+			return c, err
 		case found.Size != o.Size:
-			changed++
-		case o.Size <= left:
-			read, left = read+1, left-o.Size
+			c.changed++
+		case o.Size <= left && o.SHA256 != "":
+			c.read, left = c.read+1, left-o.Size
 			same, err := hasHash(ctx, store, o.Key, o.SHA256)
 			if err != nil {
-				return read, err
+				return c, err
 			}
 			if !same {
-				changed++
+				c.changed++
 			}
 		}
 	}
-	if missing > 0 {
-		return read, fmt.Errorf("%d of the newest %d files are missing: is this the storage of this database, and as new as it?", missing, len(list))
-	}
-	if changed > 0 {
-		return read, fmt.Errorf("%d of the newest %d files do not have the content that the database recorded: restore them from a backup", changed, len(list))
-	}
-	return read, nil
+	return c, nil
 }
 
 // hasHash reports whether an object has the content with this hash.

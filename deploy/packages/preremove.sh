@@ -9,5 +9,5 @@ remove | 0) ;;
 *) exit 0 ;;
 esac
 if [ -d /run/systemd/system ]; then
-	systemctl stop millrace.socket millrace.service || echo "millrace: the service does not stop; systemctl status millrace says why" >&2
+	systemctl stop millrace-backup.timer millrace.socket millrace.service || echo "millrace: the service does not stop; systemctl status millrace says why" >&2
 fi

@@ -147,3 +147,31 @@ func Copy(ctx context.Context, url, to string) error {
 	_, err = pool.ExecContext(ctx, `VACUUM INTO ?`, to)
 	return errors.Join(err, pool.Close())
 }
+
+// CheckIntegrity looks at every page of a SQLite database.
+func CheckIntegrity(ctx context.Context, url string) (err error) {
+	pool, err := migrationPool(url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	var found string
+	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found); err != nil {
+		return fmt.Errorf("the database is damaged: %w", err)
+	}
+	if found != "ok" {
+		return fmt.Errorf("the database is damaged: %s", found)
+	}
+	return nil
+}
+
+// IsEmpty reports whether a PostgreSQL database has no table.
+func IsEmpty(ctx context.Context, url string) (empty bool, err error) {
+	pool, err := migrationPool(url)
+	if err != nil {
+		return false, err
+	}
+	err = pool.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM information_schema.tables
+		WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema'))`).Scan(&empty)
+	return empty, errors.Join(err, pool.Close())
+}

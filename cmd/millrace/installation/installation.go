@@ -50,8 +50,14 @@ func (s *Settings) MakeData() error {
 			return err
 		}
 	}
+	if err := s.CheckFinished(); err != nil {
+		return err
+	}
 	return makeFolder(s.Data, File, KeyName, lockName)
 }
+
+// CheckFinished refuses a data folder into which a backup or a restore was not completed.
+func (s *Settings) CheckFinished() error { return checkFinished(s.Data) }
 
 // LockData makes this process the owner of the data folder until release: of the
 // embedded database, and of the tasks that run from it.
@@ -90,6 +96,9 @@ func (s *Settings) OpenStore(ctx context.Context, c credits.Catalog) (*store.DB,
 // OpenBeside opens the database for a command that runs beside a server: it
 // makes nothing and migrates nothing.
 func (s *Settings) OpenBeside(ctx context.Context, c credits.Catalog) (*store.DB, error) {
+	if err := s.CheckFinished(); err != nil {
+		return nil, err
+	}
 	if s.Embedded() {
 		if err := s.MustExist(); err != nil {
 			return nil, err

@@ -1,0 +1,111 @@
+package installation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// serviceUser is the user that the package makes.
+const serviceUser = "millrace"
+
+// owner is who owns what a command of root leaves in a data folder.
+type owner struct{ uid, gid int }
+
+// self is the owner of what this process makes anyway.
+func self() owner { return owner{os.Geteuid(), os.Getegid()} }
+
+// ownerFor is the owner of a data folder. Of one that is not there it is the owner of the
+// folder above; where that is root, it is the user that the package has made.
+func ownerFor(data string) (owner, error) {
+	if os.Geteuid() != 0 {
+		return self(), nil
+	}
+	for path := data; ; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return owner{}, err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || path != data && stat.Uid == 0 {
+			return packaged(), nil
+		}
+		return owner{int(stat.Uid), int(stat.Gid)}, nil
+	}
+}
+
+func packaged() owner {
+	u, err := user.Lookup(serviceUser)
+	if err != nil {
+		return self()
+	}
+	uid, errUser := strconv.Atoi(u.Uid)
+	gid, errGroup := strconv.Atoi(u.Gid)
+	if errUser != nil || errGroup != nil {
+		return self()
+	}
+	return owner{uid, gid}
+}
+
+// give makes a file of a folder the owner's.
+func (o owner) give(folder *os.Root, name string) error {
+	if o == self() {
+		return nil
+	}
+	return folder.Lchown(name, o.uid, o.gid)
+}
+
+// become has this process be the owner from now on.
+func (o owner) become() error {
+	if o == self() {
+		return nil
+	}
+	err := errors.Join(syscall.Setgroups(o.groups()), syscall.Setgid(o.gid), syscall.Setuid(o.uid))
+	if err != nil {
+		return fmt.Errorf("cannot become user %s: %w", userName(o.uid), err)
+	}
+	return nil
+}
+
+// groups are those that the service of this user has.
+func (o owner) groups() []int {
+	groups := []int{o.gid}
+	u, err := user.LookupId(strconv.Itoa(o.uid))
+	if err != nil {
+		return groups
+	}
+	names, err := u.GroupIds()
+	if err != nil {
+		return groups
+	}
+	for _, name := range names {
+		if id, err := strconv.Atoi(name); err == nil && id != o.gid {
+			groups = append(groups, id)
+		}
+	}
+	return groups
+}
+
+// ActAsOwner has a process of root be the owner of the data folder from now on. Where there
+// is no folder yet, it stays root.
+func (s *Settings) ActAsOwner() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if _, err := os.Stat(s.Data); err != nil {
+		return nil
+	}
+	o, err := ownerFor(s.Data)
+	if err != nil {
+		return err
+	}
+	return o.become()
+}
