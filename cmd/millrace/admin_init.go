@@ -28,7 +28,7 @@ func (c *initCommand) Run(w console, parsed *kong.Context) error {
 	propose("data", "/var/lib/millrace")
 	propose("sign-up", "invite")
 	propose("admin-listen", "127.0.0.1:9090")
-	if !c.Embedded() {
+	if !c.Embedded() && c.SecretKeyFile == "" {
 		propose("secret-key", rand.Text()+rand.Text()) // for all servers and workers
 	}
 	if err := settingsfile.Create(c.File, parsed.Selected(), set); err != nil {

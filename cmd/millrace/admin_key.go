@@ -12,6 +12,7 @@ import (
 type rotateKeyCommand struct {
 	databaseSettings `embed:""`
 	NewSecretKey     string `help:"The new key, if --secret-key is the old one. Default: created in --data."`
+	NewSecretKeyFile string `help:"File with the value of --new-secret-key."`
 	Undo             bool   `help:"Return to the old key after an unfinished change."`
 }
 

@@ -15,6 +15,7 @@ import (
 type moveCommand struct {
 	databaseSettings `embed:""`
 	StorageURL       string `name:"storage-url" help:"s3://bucket?endpoint=…&region=… for objects; without it they stay in --data." group:"storage"`
+	StorageURLFile   string `name:"storage-url-file" help:"File with the value of --storage-url." group:"storage"`
 	AllowMissing     bool   `help:"Move even if objects that the database names are missing." group:"storage"`
 }
 

@@ -18,6 +18,7 @@ import (
 type backupCommand struct {
 	databaseSettings `embed:""`
 	StorageURL       string `name:"storage-url" help:"s3://bucket?endpoint=…&region=…, if you use one: it is not copied." group:"storage"`
+	StorageURLFile   string `name:"storage-url-file" help:"File with the value of --storage-url." group:"storage"`
 	Folder           string `arg:"" help:"Folder to create; it must not exist."`
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -14,9 +13,11 @@ import (
 
 	"github.com/millrace/millrace/clients"
 	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/store"
 )
 
 type doctorCommand struct {
@@ -37,7 +38,7 @@ func (c *doctorCommand) Run(w console) error {
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	var bad int
-	for _, f := range c.examine(ctx) {
+	for _, f := range c.examine(ctx, w) {
 		sign := "ok     "
 		switch {
 		case f.err != nil && f.warning:
@@ -58,24 +59,28 @@ func (c *doctorCommand) Run(w console) error {
 	return nil
 }
 
-func (c *doctorCommand) examine(ctx context.Context) []finding {
+func (c *doctorCommand) examine(ctx context.Context, w console) []finding {
 	s := &c.settings
+	fresh := s.isFresh(ctx)
 	sandbox, limits := s.checkSandbox(ctx)
 	objects, lost := s.checkObjects(ctx)
 	packages, conda := s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate)
 	list := []finding{
-		{what: "settings", err: s.problems()},
-		{what: "data folder " + s.Data, err: s.checkFolder()},
+		{what: "settings", err: errors.Join(w.unknown, s.problems())},
+		{what: "secrets", err: exposure(w.exposed), warning: true},
+		s.checkFolder(),
 		{what: "free disk space", err: s.checkDisk(), warning: true},
-		{what: "database", err: s.checkDatabase(ctx)},
+		s.checkDatabase(ctx, fresh),
 		{what: "clock", err: s.checkClock(ctx), warning: true},
 		{what: "stored files" + objects, err: lost},
 		s.checkOutputs(ctx),
 		s.checkMarks(ctx),
 		{what: "files of several servers", err: s.checkShared(ctx)},
 		{what: "mail", err: s.checkMail(ctx)},
+		{what: "issuers that people sign in through", err: s.checkIssuers(ctx)},
 		{what: "public addresses", err: s.checkPublic(), warning: true},
 		{what: "bubblewrap (isolates tasks)", err: sandbox, warning: true},
+		{what: "user namespaces", err: s.checkUserNamespaces(sandbox)},
 		{what: "limits of tasks", err: limits, warning: true},
 		{what: "container images", err: s.checkImages(ctx), warning: true},
 		{what: "environments of packages", err: packages, warning: true},
@@ -84,6 +89,10 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
 		{what: "clients that people install", err: clients.New(s.ClientsFolder).Check(), warning: true},
 		{what: "contact address (asked for by Unpaywall and others)", err: s.checkContact(), warning: true},
+	}
+	list = append(list, s.checkPorts(ctx)...)
+	if s.TLSCert != "" {
+		list = append(list, s.checkCertificate(time.Now()))
 	}
 	all, err := s.executors()
 	if err != nil {
@@ -95,26 +104,52 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 	return list
 }
 
-func (s *settings) checkFolder() error {
+func (s *settings) checkFolder() finding {
+	f := finding{what: "data folder " + s.Data}
 	info, err := os.Stat(s.Data)
-	if errors.Is(err, os.ErrNotExist) {
-		return errors.New("does not exist yet; the server creates it at start")
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		f.what += " (does not exist yet; the server makes it)"
+	case err != nil:
+		f.err = err
+	case info.Mode().Perm()&0o077 != 0:
+		f.err = fmt.Errorf("others on this machine can look into it (%v): chmod 700", info.Mode().Perm())
+	default:
+		f.err = s.checkData(context.Background())
 	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("others on this machine can look into it (%v): chmod 700", info.Mode().Perm())
-	}
-	return s.checkData(context.Background())
+	return f
 }
 
-func (s *settings) checkDatabase(ctx context.Context) error {
-	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
-	if err != nil {
-		return err
+// isFresh reports whether no server was ever started on these settings.
+func (s *settings) isFresh(ctx context.Context) bool {
+	if s.CheckSettings() != nil || s.CheckFinished() != nil {
+		return false
 	}
-	return errors.Join(db.Ping(ctx), db.Close())
+	if s.Embedded() {
+		_, err := os.Stat(s.File())
+		return errors.Is(err, os.ErrNotExist) && !installation.HasMoved(s.File())
+	}
+	empty, err := store.IsEmpty(ctx, s.URL())
+	return err == nil && empty
+}
+
+func (s *settings) checkDatabase(ctx context.Context, fresh bool) finding {
+	if fresh {
+		return finding{what: "database (empty; the server makes its tables)"}
+	}
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
+	if err == nil {
+		err = errors.Join(db.Ping(ctx), db.Close())
+	}
+	return finding{what: "database", err: err}
+}
+
+// exposure warns of secrets on the command line.
+func exposure(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s on the command line: everybody on this machine can read it; use a file, such as --secret-key-file, or --config", strings.Join(names, ", "))
 }
 
 // checkClock compares the clock of this machine with the database's.
@@ -137,15 +172,7 @@ func (s *settings) checkMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	port := u.Port()
-	if port == "" {
-		port = "25"
-	}
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
-	if err != nil {
-		return fmt.Errorf("the mail server does not answer: %w", err)
-	}
-	return conn.Close()
+	return greets(ctx, u)
 }
 
 func (s *settings) checkPublic() error {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -62,6 +64,13 @@ var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
 func (s *settings) providers() ([]oidc.Provider, error) {
 	var list []oidc.Provider
 	var wrong []error
+	for setting, of := range map[string]map[string]string{"--oidc-issuers": s.OIDCIssuers, "--oidc-client-ids": s.OIDCClientIDs, "--oidc-client-secrets": s.OIDCSecrets} {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if !slices.Contains(s.OIDCProviders, name) {
+				wrong = append(wrong, fmt.Errorf("%s names %q, which is not in --oidc-providers: add it there, or remove it here", setting, name))
+			}
+		}
+	}
 	for _, name := range s.OIDCProviders {
 		p := oidc.Provider{Name: name, Issuer: s.OIDCIssuers[name], ClientID: s.OIDCClientIDs[name], ClientSecret: s.OIDCSecrets[name]}
 		u, err := url.Parse(p.Issuer)

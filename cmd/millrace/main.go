@@ -4,17 +4,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 	_ "time/tzdata" // schedules know every time zone, whatever the machine has
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/cmd/millrace/operate"
 	"github.com/millrace/millrace/cmd/millrace/settingsfile"
 	"github.com/millrace/millrace/internal/cli"
@@ -53,6 +56,8 @@ type console struct {
 
 	given     map[string]any                 // the settings of the command, by name
 	readAgain func() (map[string]any, error) // reads them again
+	exposed   []string                       // those with secrets that everybody on the machine can read
+	unknown   error                          // variables that look like settings and are none
 }
 
 func main() {
@@ -92,17 +97,26 @@ func run(w console, args []string) int {
 	if err != nil {
 		return w.client().Misused(err)
 	}
-	w.given = flagValues(parsed)
-	w.readAgain = func() (map[string]any, error) {
-		parser, err := w.parser(func(int) {})
-		if err != nil {
-			return nil, err
+	file, err := settingsfile.Service(parsed, settingsfile.ServiceFile)
+	if err != nil {
+		return w.client().Fail(err)
+	}
+	if file != "" {
+		if parsed, err = w.parse(args, file); err != nil {
+			return w.client().Misused(err)
 		}
-		parsed, err := parser.Parse(takenBack(args))
+	}
+	w.given, w.exposed = flagValues(parsed), settingsfile.Exposed(parsed)
+	w.unknown = settingsfile.Unknown(parsed.Model, os.Environ())
+	w.readAgain = func() (map[string]any, error) {
+		parsed, err := w.parse(args)
 		if err != nil {
 			return nil, err
 		}
 		return flagValues(parsed), nil
+	}
+	if err := errors.Join(settingsfile.ReadSecrets(parsed), actAsOwner(parsed)); err != nil {
+		return w.client().Fail(err)
 	}
 	if err := parsed.Run(w, w.client(), w.operating()); err != nil {
 		return w.client().Fail(err)
@@ -110,8 +124,27 @@ func run(w console, args []string) int {
 	return 0
 }
 
+// parse reads a command line again, and files of settings that it does not name.
+func (w console) parse(args []string, files ...string) (*kong.Context, error) {
+	parser, err := w.parser(func(int) {}, files...)
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(takenBack(args))
+}
+
+// actAsOwner has commands about an installation be the owner of its data folder, so that they
+// see what the service sees and leave nothing that belongs to root. Only root can write
+// backups where the service cannot, and give restored files away.
+func actAsOwner(parsed *kong.Context) error {
+	if command := strings.Fields(parsed.Command())[0]; !settingsfile.Administers(parsed) || command == "backup" || command == "restore" {
+		return nil
+	}
+	return installation.ActAsOwner(settingsfile.Value(parsed, "data"))
+}
+
 // parser reads command lines, variables and files of settings.
-func (w console) parser(exit func(code int)) (*kong.Kong, error) {
+func (w console) parser(exit func(code int), files ...string) (*kong.Kong, error) {
 	return kong.New(&commands{},
 		kong.Name("millrace"),
 		kong.Description("Build workflows on a shared canvas, run them, watch them live.\n\nStart with: millrace serve"),
@@ -120,7 +153,7 @@ func (w console) parser(exit func(code int)) (*kong.Kong, error) {
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(groups),
-		kong.Configuration(settingsfile.Load),
+		kong.Configuration(settingsfile.Load, files...),
 	)
 }
 

@@ -15,6 +15,7 @@ import (
 type restoreCommand struct {
 	databaseSettings `embed:""`
 	StorageURL       string `name:"storage-url" help:"s3://bucket?endpoint=…&region=… with the copy of the bucket, if you use one." group:"storage"`
+	StorageURLFile   string `name:"storage-url-file" help:"File with the value of --storage-url." group:"storage"`
 	Backup           string `arg:"" help:"Folder that millrace backup has written."`
 }
 
@@ -47,7 +48,7 @@ func (c *restoreCommand) check(w console) (sampled, err error) {
 		}
 		fmt.Fprintln(w.out, "the database is intact")
 	}
-	if _, err := store.Migrate(ctx, c.URL()); err != nil {
+	if _, err := c.Migrate(ctx); err != nil {
 		return nil, err
 	}
 	db, err := c.OpenStore(ctx, credits.DefaultCatalog())

@@ -171,7 +171,7 @@ func TestRotationKeepsOwnerAndMode(t *testing.T) {
 		t.Skip("only root can run it for another user")
 	}
 	const service, mode = 4242, 0o640
-	folder := t.TempDir()
+	folder := reachable(t)
 	start(t, "--data", folder).kill()
 	old := listing(t, folder, installation.KeyName)[installation.KeyName]
 	if err := os.Chmod(filepath.Join(folder, installation.KeyName), mode); err != nil {

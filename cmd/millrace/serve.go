@@ -23,11 +23,12 @@ type serveCommand struct {
 // Run serves until SIGTERM, then drains.
 func (c *serveCommand) Run(w console) error {
 	s := &c.settings
-	if err := s.problems(); err != nil {
+	if err := errors.Join(w.unknown, s.problems()); err != nil {
 		return err
 	}
 	reload := newReloader(w, s)
 	log := reload.log
+	warnOfExposed(log, w.exposed)
 	if err := reload.loadCertificate(); err != nil {
 		return fmt.Errorf("cannot read the certificate: %w", err)
 	}
@@ -52,7 +53,7 @@ func (c *serveCommand) Run(w console) error {
 
 // migrated opens the database after bringing its schema up to date.
 func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, error) {
-	applied, err := store.Migrate(ctx, s.URL())
+	applied, err := s.Migrate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +156,14 @@ type workerCommand struct {
 // Run does the work that waits in the database, without serving anybody.
 func (c *workerCommand) Run(w console) error {
 	s := &c.settings
-	if err := s.problems(); err != nil {
+	if err := errors.Join(w.unknown, s.problems()); err != nil {
 		return err
 	}
 	if s.Embedded() {
 		return errors.New("a worker of its own needs --database-url postgres://…: the embedded database belongs to `millrace serve`, which works by itself")
 	}
 	reload := newReloader(w, s)
+	warnOfExposed(reload.log, w.exposed)
 	if err := s.MakeData(); err != nil {
 		return err
 	}
@@ -227,7 +229,7 @@ func (c *migrateCommand) Run(w console) error {
 		}
 		defer release()
 	}
-	applied, err := store.Migrate(w.ctx, c.URL())
+	applied, err := c.Migrate(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -236,4 +238,11 @@ func (c *migrateCommand) Run(w console) error {
 	}
 	fmt.Fprintln(w.out, "the database is up to date")
 	return nil
+}
+
+// warnOfExposed logs the settings with secrets that everybody on the machine can read.
+func warnOfExposed(log *slog.Logger, names []string) {
+	if len(names) > 0 {
+		log.Warn("everybody on this machine can read the command line of a process: put these settings into files, such as --secret-key-file, or into the file of --config", slog.Any("settings", names))
+	}
 }

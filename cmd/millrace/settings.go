@@ -34,29 +34,33 @@ type settings struct {
 
 	executors.Kubernetes `embed:""`
 
-	Listen           string            `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
-	TLSCert          string            `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
-	TLSKey           string            `name:"tls-key" help:"Key file of the certificate." group:"serving"`
-	AdminListen      string            `help:"Address for metrics (/metrics) and profiles (/debug/pprof/); off unless set. Keep it private." group:"serving"`
-	PublicURLs       []string          `name:"public-urls" help:"Origins we are served on, comma-separated: base first, then the cloud host. Default: http:// and --listen." group:"serving"`
-	CollabURL        string            `name:"collab-url" help:"Address of the editor-sync host. Default: the base with ws or wss." group:"serving"`
-	TrustedProxies   []string          `help:"Addresses or networks of proxies whose X-Forwarded-For counts." group:"serving"`
-	ClientsFolder    string            `help:"Folder with programs for other platforms, such as a release of the command line, which /clients/ offers to everybody." group:"serving"`
-	Drain            time.Duration     `default:"30s" help:"How long SIGTERM waits for running work." group:"serving"`
-	StorageURL       string            `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
-	SMTPURL          string            `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
-	Identity         string            `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
-	SignUp           string            `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
-	PasswordSignIn   string            `default:"on" enum:"on,off" help:"Whether people sign up and in with a password. With off, they use one of --oidc-providers." group:"identity"`
-	OIDCSignUp       []string          `name:"oidc-sign-up" default:"off" help:"Whom providers bring in where --sign-up does not: open, off, or rules such as domain=example.org and group=lab, of which one must fit." group:"identity"`
-	OIDCGroupClaim   string            `name:"oidc-group-claim" default:"groups" help:"Claim of providers that names the groups of a person." group:"identity"`
-	OIDCProviders    []string          `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
-	OIDCIssuers      map[string]string `name:"oidc-issuers" help:"Issuer of each: name=https://…, separated by semicolons." group:"identity"`
-	OIDCClientIDs    map[string]string `name:"oidc-client-ids" help:"Our client id at each: name=id, separated by semicolons." group:"identity"`
-	OIDCSecrets      map[string]string `name:"oidc-client-secrets" help:"Our client secret at each: name=secret, separated by semicolons; none for a public client." group:"identity"`
-	ClerkSecretKey   string            `name:"clerk-secret-key" help:"Secret key of the Clerk instance." group:"identity"`
-	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
-	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
+	Listen             string            `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
+	TLSCert            string            `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
+	TLSKey             string            `name:"tls-key" help:"Key file of the certificate." group:"serving"`
+	AdminListen        string            `help:"Address for metrics (/metrics) and profiles (/debug/pprof/); off unless set. Keep it private." group:"serving"`
+	PublicURLs         []string          `name:"public-urls" help:"Origins we are served on, comma-separated: base first, then the cloud host. Default: http:// and --listen." group:"serving"`
+	CollabURL          string            `name:"collab-url" help:"Address of the editor-sync host. Default: the base with ws or wss." group:"serving"`
+	TrustedProxies     []string          `help:"Addresses or networks of proxies whose X-Forwarded-For counts." group:"serving"`
+	ClientsFolder      string            `help:"Folder with programs for other platforms, such as a release of the command line, which /clients/ offers to everybody." group:"serving"`
+	Drain              time.Duration     `default:"30s" help:"How long SIGTERM waits for running work." group:"serving"`
+	StorageURL         string            `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
+	StorageURLFile     string            `name:"storage-url-file" help:"File with the value of --storage-url." group:"storage"`
+	SMTPURL            string            `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
+	SMTPURLFile        string            `name:"smtp-url-file" help:"File with the value of --smtp-url." group:"storage"`
+	Identity           string            `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
+	SignUp             string            `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
+	PasswordSignIn     string            `default:"on" enum:"on,off" help:"Whether people sign up and in with a password. With off, they use one of --oidc-providers." group:"identity"`
+	OIDCSignUp         []string          `name:"oidc-sign-up" default:"off" help:"Whom providers bring in where --sign-up does not: open, off, or rules such as domain=example.org and group=lab, of which one must fit." group:"identity"`
+	OIDCGroupClaim     string            `name:"oidc-group-claim" default:"groups" help:"Claim of providers that names the groups of a person." group:"identity"`
+	OIDCProviders      []string          `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
+	OIDCIssuers        map[string]string `name:"oidc-issuers" help:"Issuer of each: name=https://…, separated by semicolons." group:"identity"`
+	OIDCClientIDs      map[string]string `name:"oidc-client-ids" help:"Our client id at each: name=id, separated by semicolons." group:"identity"`
+	OIDCSecrets        map[string]string `name:"oidc-client-secrets" help:"Our client secret at each: name=secret, separated by semicolons; none for a public client." group:"identity"`
+	OIDCSecretsFile    string            `name:"oidc-client-secrets-file" help:"File with the value of --oidc-client-secrets." group:"identity"`
+	ClerkSecretKey     string            `name:"clerk-secret-key" help:"Secret key of the Clerk instance." group:"identity"`
+	ClerkSecretKeyFile string            `name:"clerk-secret-key-file" help:"File with the value of --clerk-secret-key." group:"identity"`
+	ClerkAPIURL        string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
+	ClerkFrontendURL   string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
 	Executor      string `default:"local" enum:"local,slurm,kubernetes,none" help:"Where tasks run: local, slurm, kubernetes, or none to leave them to workers elsewhere." group:"tasks"`
 	ExecutorsFile string `help:"File that names several executors, in place of --executor, --capacity and the settings of clusters." group:"tasks"`
@@ -72,6 +76,7 @@ type settings struct {
 	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat, up to what comes before /chat/completions." group:"papers and chat"`
 	AIModel           string `name:"ai-model" help:"Its model." group:"papers and chat"`
 	AIAPIKey          string `name:"ai-api-key" help:"Its key." group:"papers and chat"`
+	AIAPIKeyFile      string `name:"ai-api-key-file" help:"File with the value of --ai-api-key." group:"papers and chat"`
 	ChatPerDay        int    `default:"200" help:"Chat requests a day for one person." group:"papers and chat"`
 	ChatDailyQuota    int    `default:"5000" help:"Chat requests a day for all together." group:"papers and chat"`
 	AnalysesPerDay    int    `default:"20" help:"Paper analyses a day for one visitor or team." group:"papers and chat"`
@@ -81,12 +86,14 @@ type settings struct {
 	ContactEmail      string `help:"Our address for those services." group:"papers and chat"`
 	FetchAllowPrivate bool   `help:"Let papers, images and data of connections be fetched from private networks." group:"papers and chat"`
 
-	Payments            string `default:"" enum:",stripe,sandbox,off" help:"stripe, sandbox (mints credits!) or off. Default: sandbox on loopback, else off." group:"money"`
-	StripeSecretKey     string `help:"Stripe's secret key." group:"money"`
-	StripeWebhookSecret string `help:"Secret of the Stripe webhook." group:"money"`
-	StripeAPIURL        string `name:"stripe-api-url" default:"https://api.stripe.com" help:"Stripe's API." group:"money"`
-	RunsPerMinute       int    `default:"30" help:"Runs one address may start a minute." group:"money"`
-	ChangesPerDay       int    `default:"50000" help:"Changes one account may make a day, of those that are in the audit log; starting runs, deleting and signing in do not count." group:"money"`
+	Payments                string `default:"" enum:",stripe,sandbox,off" help:"stripe, sandbox (mints credits!) or off. Default: sandbox on loopback, else off." group:"money"`
+	StripeSecretKey         string `help:"Stripe's secret key." group:"money"`
+	StripeSecretKeyFile     string `name:"stripe-secret-key-file" help:"File with the value of --stripe-secret-key." group:"money"`
+	StripeWebhookSecret     string `help:"Secret of the Stripe webhook." group:"money"`
+	StripeWebhookSecretFile string `name:"stripe-webhook-secret-file" help:"File with the value of --stripe-webhook-secret." group:"money"`
+	StripeAPIURL            string `name:"stripe-api-url" default:"https://api.stripe.com" help:"Stripe's API." group:"money"`
+	RunsPerMinute           int    `default:"30" help:"Runs one address may start a minute." group:"money"`
+	ChangesPerDay           int    `default:"50000" help:"Changes one account may make a day, of those that are in the audit log; starting runs, deleting and signing in do not count." group:"money"`
 }
 
 // databaseSettings say where things are kept; every command reads them.
@@ -102,6 +109,9 @@ type moneySettings struct {
 func (s *settings) problems() error {
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
+	if err := s.CheckSettings(); err != nil {
+		note(err)
+	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		note(errors.New("--tls-cert and --tls-key go together"))
 	}

@@ -10,17 +10,18 @@ import (
 
 // ofTheMachine are the files that ask the machine for its time, and why they may.
 var ofTheMachine = map[string]string{
-	"cmd/millrace/main.go":              "the client commands have no database",
-	"cmd/millrace/admin_audit.go":       "the entry is made before the database is open",
-	"cmd/millrace/doctor.go":            "it tries things out beside a server",
-	"cmd/millrace/executors/probe.go":   "it tries things out beside a server",
-	"cmd/millrace/executors/slurm.go":   "the doctor uses it; the server sets its own",
-	"cmd/millrace/images.go":            "compared with the times of local files",
-	"cmd/millrace/objects.go":           "compared with the times of local files",
-	"cmd/millrace/sources/sources.go":   "compared with the times of local files",
-	"cmd/millrace/papers.go":            "compared with the times of local files",
-	"cmd/millrace/installation/move.go": "measures how long something takes",
-	"internal/store/writer.go":          "measures how long something takes",
+	"cmd/millrace/main.go":                 "the client commands have no database",
+	"cmd/millrace/admin_audit.go":          "the entry is made before the database is open",
+	"cmd/millrace/doctor.go":               "it tries things out beside a server",
+	"cmd/millrace/executors/probe.go":      "it tries things out beside a server",
+	"cmd/millrace/executors/slurm.go":      "the doctor uses it; the server sets its own",
+	"cmd/millrace/images.go":               "compared with the times of local files",
+	"cmd/millrace/objects.go":              "compared with the times of local files",
+	"cmd/millrace/sources/sources.go":      "compared with the times of local files",
+	"cmd/millrace/papers.go":               "compared with the times of local files",
+	"cmd/millrace/installation/move.go":    "measures how long something takes",
+	"cmd/millrace/installation/restore.go": "measures how long something takes",
+	"internal/store/writer.go":             "measures how long something takes",
 }
 
 // What is written to the database, or compared with it, goes by the clock of the

@@ -46,6 +46,8 @@ type dialect struct {
 
 	rowPlaceholders func(rows, columns int) string
 
+	hasTable string // counts the tables with a name, where the server makes them
+
 	size string // is how many bytes the database has
 
 	// now is the database's time in microseconds. Without it the machine's counts:
@@ -64,8 +66,9 @@ var postgresDialect = dialect{
 	skipLocked: "FOR UPDATE SKIP LOCKED",
 	newestRuns: `JOIN LATERAL (SELECT n.id, n.status, n.billed, n.finished_at FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10) r ON TRUE`,
 	runIndex:   postgresRunIndex, headsOfLines: postgresHeads, rowPlaceholders: numberedRows,
-	size: `SELECT pg_database_size(current_database())`,
-	now:  `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
+	hasTable: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1`,
+	size:     `SELECT pg_database_size(current_database())`,
+	now:      `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 	lockKeys: func(ctx context.Context, q querier, keys ...string) error {
 		locks := make([]string, len(keys))
 		for i := range keys {
@@ -86,6 +89,7 @@ var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
 	newestRuns: `JOIN runs r ON r.id IN (SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10)`,
 	runIndex:   sqliteRunIndex, headsOfLines: sqliteHeads, rowPlaceholders: plainRows,
+	hasTable: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 	size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	lockKeys: func(context.Context, querier, ...string) error { return nil },
 	isDuplicate: func(err error) bool {

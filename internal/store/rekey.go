@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/millrace/millrace/internal/audit"
@@ -70,6 +72,40 @@ func HasKey(ctx context.Context, url string) (bool, error) {
 	var n int
 	err = db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM secret_check`).Scan(&n)
 	return n > 0, errors.Join(err, db.Close())
+}
+
+// ProveKey reports whether a database was opened with a secret key before, whatever its
+// schema, and returns ErrWrongKey if that was another one. An empty key is compared with
+// nothing.
+func ProveKey(ctx context.Context, url, key string) (sealed bool, err error) {
+	d := dialectFor(url)
+	if path := strings.TrimPrefix(url, "sqlite://"); d.name == sqliteDialect.name {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+	}
+	db, err := connect(ctx, Options{URL: url})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var there int
+	if err := db.q.QueryRowContext(ctx, d.hasTable, "secret_check").Scan(&there); err != nil || there == 0 {
+		return false, err
+	}
+	if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM secret_check`).Scan(&there); err != nil || there == 0 || key == "" {
+		return there > 0, err
+	}
+	if db.sealer, err = newSealer(key); err != nil {
+		return true, err
+	}
+	return true, db.proveSecretKey(ctx)
+}
+
+// CheckSecretKey refuses a key that is too short.
+func CheckSecretKey(key string) error {
+	_, err := newSealer(key)
+	return err
 }
 
 // CheckRotation returns an error if the secret key cannot be changed: because it is not

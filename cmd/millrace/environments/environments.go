@@ -16,6 +16,7 @@ type EnvironmentSettings struct {
 	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that steps ask for, where uv is installed: on, off." group:"tasks"`
 	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
 	PipIndexURL      []string `default:"machine" help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. machine: those that pip on this machine uses. Without one nothing is built." group:"tasks"`
+	PipIndexURLFile  string   `name:"pip-index-url-file" help:"File with the value of --pip-index-url." group:"tasks"`
 	CondaChannels    []string `default:"machine" help:"Channels that conda packages come from, and no others, by address; its last word is the channel's name. machine: those that conda on this machine is told of. Their installer comes from --pip-index-url." group:"tasks"`
 	PythonMirror     string   `help:"Mirror of python-build-standalone's releases that versions of Python come from which the machine lacks. Without one there are only the machine's own." group:"tasks"`
 }

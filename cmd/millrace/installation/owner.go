@@ -68,6 +68,10 @@ func (o owner) become() error {
 	if o == self() {
 		return nil
 	}
+	if u, err := user.LookupId(strconv.Itoa(o.uid)); err == nil {
+		_ = os.Setenv("HOME", u.HomeDir) // where programs look for their configuration
+	}
+	_, _ = user.Current() // the audit log names who ran the command
 	err := errors.Join(syscall.Setgroups(o.groups()), syscall.Setgid(o.gid), syscall.Setuid(o.uid))
 	if err != nil {
 		return fmt.Errorf("cannot become user %s: %w", userName(o.uid), err)
@@ -96,14 +100,14 @@ func (o owner) groups() []int {
 
 // ActAsOwner has a process of root be the owner of the data folder from now on. Where there
 // is no folder yet, it stays root.
-func (s *Settings) ActAsOwner() error {
+func ActAsOwner(data string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if _, err := os.Stat(s.Data); err != nil {
+	if _, err := os.Stat(data); err != nil {
 		return nil
 	}
-	o, err := ownerFor(s.Data)
+	o, err := ownerFor(data)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package operate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/internal/audit"
@@ -23,7 +25,7 @@ type WorkerList struct {
 	installation.Settings `embed:""`
 }
 
-// Run prints a table. Ids are in quotes, as a shell takes them: they have a space.
+// Run prints a table. IDs are short: as many letters as tell them apart.
 func (c *WorkerList) Run(w Console) error {
 	return c.Beside(w.Ctx, func(db *store.DB) error {
 		list, err := Service(db).Workers(w.Ctx)
@@ -32,7 +34,7 @@ func (c *WorkerList) Run(w Console) error {
 		}
 		return table(w.Out, "ID\tHOST\tEXECUTOR\tVERSION\tRUNS\tVCPU\tRAM GB\tGPU\tSEEN\tSTATE", func(t io.Writer) {
 			for _, one := range list {
-				fmt.Fprintf(t, "%q\t%s\t%s\t%s\t%d\t%d/%d\t%d/%d\t%d/%d\t%s\t%s\n", one.ID, one.Host, orDash(one.Executor), orDash(one.Version), one.Runs,
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d/%d\t%d/%d\t%d/%d\t%s\t%s\n", shortID(one, list), one.Host, orDash(one.Executor), orDash(one.Version), one.Runs,
 					one.Used.VCPU, one.Size.VCPU, one.Used.RAMGB, one.Size.RAMGB, one.Used.GPU, one.Size.GPU, at(one.SeenAt), state(one))
 			}
 		})
@@ -58,10 +60,62 @@ func orDash(text string) string {
 	return text
 }
 
+// leastLetters is how many letters of an ID are shown and asked for at least.
+const leastLetters = 8
+
+// code is what tells workers of one host apart.
+func code(w operator.Worker) string {
+	return strings.ToLower(strings.TrimPrefix(w.ID, w.Host+" "))
+}
+
+// shortID is the beginning of a worker's code that no other one has.
+func shortID(w operator.Worker, all []operator.Worker) string {
+	letters := leastLetters
+	for _, other := range all {
+		if other.ID == w.ID {
+			continue
+		}
+		for letters < len(code(w)) && strings.HasPrefix(code(other), code(w)[:letters]) {
+			letters++
+		}
+	}
+	return code(w)[:min(letters, len(code(w)))]
+}
+
+// findWorker is the ID of the only worker that somebody can mean: by its ID, the beginning of
+// its code, or its host.
+func findWorker(ctx context.Context, room *operator.Service, text string) (string, error) {
+	list, err := room.Workers(ctx)
+	if err != nil {
+		return "", err
+	}
+	return onlyWorker(list, text)
+}
+
+func onlyWorker(list []operator.Worker, text string) (string, error) {
+	var found []string
+	for _, w := range list {
+		machine, _, _ := strings.Cut(w.Host, ":") // and the data folder
+		switch {
+		case w.ID == text:
+			return w.ID, nil
+		case w.Host == text, strings.EqualFold(machine, text), len(text) >= leastLetters && strings.HasPrefix(code(w), strings.ToLower(text)):
+			found = append(found, w.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("there is no worker %q: millrace admin worker list shows them", text)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%q is the host or the beginning of %d workers: give the ID of one, from millrace admin worker list", text, len(found))
+}
+
 // WorkerDrain has one take no more.
 type WorkerDrain struct {
 	installation.Settings `embed:""`
-	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list."`
+	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list, or its host if that has only one."`
 }
 
 // Run drains it.
@@ -72,7 +126,7 @@ func (c *WorkerDrain) Run(w Console) error {
 // WorkerUndrain lifts that.
 type WorkerUndrain struct {
 	installation.Settings `embed:""`
-	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list."`
+	Worker                string `arg:"" help:"ID of the worker, from millrace admin worker list, or its host if that has only one."`
 }
 
 // Run lifts it.
@@ -83,10 +137,14 @@ func (c *WorkerUndrain) Run(w Console) error {
 func drain(w Console, s *installation.Settings, worker string, yes bool, says string) error {
 	ctx := w.Audited("operator.worker_drain", audit.Installation, worker)
 	return s.Beside(ctx, func(db *store.DB) error {
-		if err := Service(db).Drain(ctx, worker, yes); err != nil {
+		id, err := findWorker(ctx, Service(db), worker)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w.Out, says, worker)
+		if err := Service(db).Drain(ctx, id, yes); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.Out, says, worker)
 		return err
 	})
 }

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 type file struct {
@@ -63,7 +67,7 @@ func (f file) Validate(app *kong.Application) error {
 	note(app.Node)
 	for name, line := range f.lines {
 		if !known[name] {
-			return fmt.Errorf("line %d of the settings file: there is no setting %q; millrace serve --help and the page /help/operating/settings of every server list them", line, name)
+			return fmt.Errorf("line %d of the settings file: there is no setting %q%s; millrace serve --help and the page /help/operating/settings of every server list them", line, name, spelling.DidYouMean(name, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/millrace/millrace/internal/domain/spelling"
+
 // at is the edge's place in the definition.
 func (e *Edge) at() *where {
 	at := (*where)(nil).field("edges").item(e.Index)
@@ -119,11 +121,11 @@ func (c *checker) joins(e *Edge) bool {
 	}
 	if _, ok := e.source.Output(e.SourceHandle); !ok {
 		fix, known := removeEdge(e), e.source.outputNames()
-		if near := nearest(e.SourceHandle, known); near != "" {
+		if near := spelling.Nearest(e.SourceHandle, known); near != "" {
 			fix = setFix("edges."+e.ID+".sourceHandle", near, "Use the output %s", quote(near))
 		}
 		c.p.addFix(fix, e.at().field("sourceHandle"), NoSuchOutput, "%s has no output called %s%s",
-			e.source.label(), quote(e.SourceHandle), didYouMean(e.SourceHandle, known))
+			e.source.label(), quote(e.SourceHandle), spelling.DidYouMean(e.SourceHandle, known))
 	}
 	return true
 }

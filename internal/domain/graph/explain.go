@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 // mistake is one thing wrong with an expression.
@@ -65,7 +66,7 @@ func reword(g *Graph, src string, parsed *cel.Ast, err *common.Error) mistake {
 	}
 	if field, ok := between(message, "undefined field '", "'"); ok && parsed != nil {
 		m, known := undefined(g, ownerOf(parsed, err.ExprID), field)
-		if m.near = nearest(field, known); m.near != "" {
+		if m.near = spelling.Nearest(field, known); m.near != "" {
 			m.fixed = replaceName(src, err.Location, field, m.near)
 		}
 		return m
@@ -168,7 +169,7 @@ func undefined(g *Graph, owner, field string) (m mistake, known []string) {
 		m.message += "; write `" + short(owner) + ".outputs.<port>`"
 		return m, nil
 	}
-	m.message += didYouMean(field, known)
+	m.message += spelling.DidYouMean(field, known)
 	return m, known
 }
 

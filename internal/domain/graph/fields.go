@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 const maxName = 63
@@ -42,9 +43,9 @@ func (c *checker) unknown(f *value, in *where, known []string) {
 			c.unknownFields[at(f, in).names()] = true
 		}
 		c.p.note(noted{
-			Problem: Problem{Message: "unknown field `" + short(f.name) + "`" + didYouMean(f.name, known), Code: UnknownField},
+			Problem: Problem{Message: "unknown field `" + short(f.name) + "`" + spelling.DidYouMean(f.name, known), Code: UnknownField},
 			at:      at(f, in),
-			fix:     c.respell(f, in, nearest(f.name, known)),
+			fix:     c.respell(f, in, spelling.Nearest(f.name, known)),
 		})
 	}
 }

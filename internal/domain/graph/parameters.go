@@ -8,6 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 // parameters reads the declared parameters, each a JSON Schema.
@@ -122,7 +123,7 @@ func (g *Graph) undeclared(given *value, base *where, p *problems) {
 				known = append(known, param.Name)
 			}
 		}
-		p.add(base.field(name), NoSuchParameter, "there is no parameter called %s%s", quote(name), didYouMean(name, known))
+		p.add(base.field(name), NoSuchParameter, "there is no parameter called %s%s", quote(name), spelling.DidYouMean(name, known))
 	}
 }
 

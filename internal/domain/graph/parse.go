@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 // Parse reads a definition as strictly as saving one does. malformed holds
@@ -193,11 +195,11 @@ func (c *checker) references() {
 				continue
 			}
 			fix := newInput(port.From)
-			if near := nearest(port.From, inputs); near != "" {
+			if near := spelling.Nearest(port.From, inputs); near != "" {
 				fix = setFix("nodes."+n.ID+".inputs."+port.Name+".from", "inputs."+near, "Use the input %s", quote(near))
 			}
 			c.p.addFix(fix, n.at().field("inputs").field(port.Name).field("from"),
-				NoSuchInput, "there is no input called %s%s", quote(port.From), didYouMean(port.From, inputs))
+				NoSuchInput, "there is no input called %s%s", quote(port.From), spelling.DidYouMean(port.From, inputs))
 		}
 	}
 	for _, out := range c.g.Outputs {
@@ -208,10 +210,10 @@ func (c *checker) references() {
 		if n, ok := c.g.byID[out.Node]; !ok {
 			c.p.addFix(remove, from, NoSuchStep, "there is no step with the id %s", quote(out.Node))
 		} else if _, ok := n.Output(out.Port); !ok {
-			if near := nearest(out.Port, n.outputNames()); near != "" {
+			if near := spelling.Nearest(out.Port, n.outputNames()); near != "" {
 				remove = setFix("outputs."+out.Name+".from", out.Node+"."+near, "Use the output %s", quote(near))
 			}
-			c.p.addFix(remove, from, NoSuchOutput, "%s has no output called %s%s", n.label(), quote(out.Port), didYouMean(out.Port, n.outputNames()))
+			c.p.addFix(remove, from, NoSuchOutput, "%s has no output called %s%s", n.label(), quote(out.Port), spelling.DidYouMean(out.Port, n.outputNames()))
 		}
 	}
 }

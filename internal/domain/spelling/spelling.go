@@ -1,19 +1,20 @@
-package graph
+// Package spelling finds the name that somebody meant.
+package spelling
 
 import "strings"
 
-// didYouMean ends a message with the known name nearest to what was written, or
+// DidYouMean ends a message with the known name nearest to what was written, or
 // with nothing when none is near.
-func didYouMean(written string, known []string) string {
-	if near := nearest(written, known); near != "" {
+func DidYouMean(written string, known []string) string {
+	if near := Nearest(written, known); near != "" {
 		return `; did you mean "` + near + `"?`
 	}
 	return ""
 }
 
-// nearest returns the known name nearest to what was written, or nothing when
+// Nearest returns the known name nearest to what was written, or nothing when
 // none is near.
-func nearest(written string, known []string) string {
+func Nearest(written string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
 		if d := distance(strings.ToLower(written), strings.ToLower(k), least); d < least {

@@ -1,4 +1,4 @@
-package graph
+package spelling
 
 import (
 	"strings"
@@ -12,12 +12,12 @@ func TestTheNearestNameIsMeant(t *testing.T) {
 		"comand": "command", "Command": "command", "commnad": "command", "output": "outputs", "input": "inputs", "wehn": "when", "wen": "when",
 		"colour": "", "xx": "", "": "", "i": "id", strings.Repeat("command", 100_000): "",
 	} {
-		got := didYouMean(written, known)
+		got := DidYouMean(written, known)
 		if want == "" && got != "" || want != "" && got != `; did you mean "`+want+`"?` {
 			t.Errorf("%.20q: %q, want %q", written, got, want)
 		}
 	}
-	if got := didYouMean("name", nil); got != "" {
+	if got := DidYouMean("name", nil); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }

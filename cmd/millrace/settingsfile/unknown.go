@@ -1,0 +1,42 @@
+package settingsfile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
+)
+
+// not ours to refuse: variables of tests, of measurements and of tasks, what the client reads
+// by itself, what compose files are filled in with, and the addresses that Kubernetes tells
+// pods of services whose name begins with millrace.
+var otherVariables = regexp.MustCompile(`^MILLRACE_(TEST|BENCH|ATTEMPT)(_.*)?$|^MILLRACE_(SERVER|TOKEN|TEAM|HOST|IMAGE|WORKER_IMAGE)$|^MILLRACE_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
+
+// Unknown refuses variables that look like settings and are none: a misspelled one would
+// silently keep its default.
+func Unknown(app *kong.Application, environment []string) error {
+	known := map[string]bool{}
+	_ = kong.Visit(app.Node, func(part kong.Visitable, next kong.Next) error {
+		if flag, is := part.(*kong.Flag); is {
+			for _, name := range flag.Envs {
+				known[name] = true
+			}
+		}
+		return next(nil)
+	})
+	names := slices.Sorted(maps.Keys(known))
+	var errs []error
+	for _, line := range environment {
+		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(name, "MILLRACE_") && !known[name] && !otherVariables.MatchString(name) {
+			errs = append(errs, fmt.Errorf("there is no setting for the variable %s%s; remove it, or see docs/operating/settings.md", name, spelling.DidYouMean(name, names)))
+		}
+	}
+	return errors.Join(errs...)
+}
