@@ -131,6 +131,9 @@ func TestAFolderThatOthersOwnOrShareIsRefused(t *testing.T) {
 	}
 	for folder, why := range map[string]string{shared: "others may write", others: "belongs to user"} {
 		for _, command := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"migrate"}} {
+			if folder == others && command[0] == "migrate" && os.Geteuid() == 0 {
+				continue // root acts as its owner
+			}
 			out, err := millrace(t, append(command, "--data", folder)...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), why) || !strings.Contains(string(out), "--data "+folder+"/millrace") {
 				t.Errorf("%s: %v %s", folder, err, out)

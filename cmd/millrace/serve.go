@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/cmd/millrace/capabilities"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -74,6 +75,9 @@ func (c *serveCommand) serve(w console, db *store.DB, reload *reloader) error {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
 	}
 	defer l.Close()
+	if err := capabilities.KeepToOurselves(); err != nil {
+		return err
+	}
 	origins := c.origins(l.Addr())
 	if len(c.PublicURLs) == 0 && !c.private(origins) {
 		log.Warn("others can reach this server, but --public-urls does not say under which address: browsers cannot sign in", slog.String("assumed", origins[0]))
@@ -189,6 +193,9 @@ func (c *workerCommand) Run(w console) error {
 
 func (c *workerCommand) work(w console, db *store.DB, reload *reloader) error {
 	log := reload.log
+	if err := capabilities.KeepToOurselves(); err != nil {
+		return err
+	}
 	origins := c.PublicURLs
 	if len(origins) == 0 {
 		origins = []string{"http://" + c.Listen}
