@@ -46,8 +46,8 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 	}
 	var worker string
 	await(t, "the worker", func() bool {
-		if quoted := strings.Split(admin("", "worker", "list"), `"`); len(quoted) > 1 {
-			worker = quoted[1]
+		if lines := strings.Split(strings.TrimSpace(admin("", "worker", "list")), "\n"); len(lines) == 2 {
+			worker = strings.Fields(lines[1])[0]
 		}
 		return worker != ""
 	})

@@ -38,7 +38,11 @@ func (c *backupCommand) Run(w console) error {
 	if err != nil {
 		return fmt.Errorf("cannot create the backup folder: %w", err)
 	}
-	if err := errors.Join(c.copyInto(w.ctx, into), into.Close()); err != nil { // half a backup is worse than none
+	err = c.copyInto(w.ctx, into)
+	if err == nil {
+		err = into.Close()
+	}
+	if err != nil { // half a backup is worse than none
 		return errors.Join(err, os.RemoveAll(c.Folder))
 	}
 	fmt.Fprintf(w.out, "%s is a complete backup of %s; restore it with: millrace restore %s --data FOLDER\n", c.Folder, c.Data, c.Folder)

@@ -192,6 +192,14 @@ func TestRestoreRefuses(t *testing.T) {
 	for _, data := range []string{backup, filepath.Join(backup, "a", "b"), filepath.Dir(backup), filepath.Join(link, "data")} {
 		refused("inside each other", backup, "--data", data)
 	}
+	if os.Geteuid() == 0 {
+		closed := filepath.Join(reachable(t), "closed")
+		data := filepath.Join(closed, "data")
+		if err := errors.Join(os.MkdirAll(data, 0o700), os.Chown(data, serviceID, serviceID)); err != nil {
+			t.Fatal(err)
+		}
+		refused("cannot pass through "+closed, backup, "--data", data)
+	}
 	refused("is not a backup", t.TempDir(), "--data", filepath.Join(t.TempDir(), "d"))
 	refused("no such file", filepath.Join(t.TempDir(), "none"), "--data", filepath.Join(t.TempDir(), "d"))
 	used := t.TempDir()
@@ -213,7 +221,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	refused("another command did not finish", backup, "--data", data)
 	for _, bad := range []string{
-		`rm "$1/secret.key"`, `rm "$1/secret.key" && ln -s /etc/passwd "$1/secret.key"`, `echo "$(printf %064d 0)  ../../x" >> "$1/backup.sha256"`, `touch "$1/unfinished" && echo x > "$1/unfinished"`,
+		`rm "$1/secret.key"`, `rm "$1/secret.key" && ln -s /etc/passwd "$1/secret.key"`, `echo "$(printf %064d 0)  ../../x" >> "$1/backup.sha256"`, `cd "$1" && echo x > lock && sha256sum lock >> backup.sha256`, `touch "$1/unfinished" && echo x > "$1/unfinished"`,
 	} {
 		other := filepath.Join(t.TempDir(), "other")
 		system(t, "cp", "-r", backup, other)
@@ -229,6 +237,35 @@ func TestRestoreRefuses(t *testing.T) {
 	if out, err := millrace(t, "restore", changed, "--data", data).CombinedOutput(); err != nil {
 		t.Fatalf("again: %v %s", err, out)
 	}
+	start(t, "--data", data, "--sandbox", "none").hasRestored(cookie, id)
+}
+
+// A restore that was killed is not complete, and continues.
+func TestRestoreSurvivesKills(t *testing.T) {
+	t.Parallel()
+	backup, cookie, id := backedUp(t)
+	data := filepath.Join(t.TempDir(), "data")
+	marked := func() bool { _, err := os.Stat(filepath.Join(data, "unfinished")); return err == nil }
+	for range 3 {
+		cmd := millrace(t, "restore", backup, "--data", data)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the beginning of the restore", func() bool {
+			_, err := os.Stat(filepath.Join(data, "millrace.db"))
+			return err == nil
+		})
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		out, err := millrace(t, "admin", "user", "list", "--data", data).CombinedOutput()
+		if marked() != (err != nil) || marked() != strings.Contains(string(out), "did not finish") {
+			t.Errorf("%v %s", err, out)
+		}
+	}
+	if out, err := millrace(t, "restore", backup, "--data", data).CombinedOutput(); err != nil && !strings.Contains(string(out), "is not empty") {
+		t.Fatalf("%v %s", err, out)
+	}
+	chownAll(t, data, os.Geteuid())
 	start(t, "--data", data, "--sandbox", "none").hasRestored(cookie, id)
 }
 

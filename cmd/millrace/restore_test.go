@@ -17,8 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
-// The way that docs/operating/backup.md describes for PostgreSQL and S3: the
-// database is dumped, then the bucket is copied, and a server on both copies
+// With PostgreSQL's own programs alone: the database is dumped, then the bucket is copied, and a server on both copies
 // has everything, though the first went on meanwhile.
 func TestADumpAndACopyOfTheBucketAreAnInstallation(t *testing.T) {
 	t.Parallel()

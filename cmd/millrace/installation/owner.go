@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -53,6 +54,30 @@ func packaged() owner {
 		return self()
 	}
 	return owner{uid, gid}
+}
+
+// canReach refuses a folder that is below one which the owner must not pass through.
+func (o owner) canReach(path string) error {
+	for o.uid != 0 && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		passes := info.Mode().Perm()&0o001 != 0
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == o.uid {
+			passes = info.Mode().Perm()&0o100 != 0
+		} else if ok && slices.Contains(o.groups(), int(stat.Gid)) {
+			passes = info.Mode().Perm()&0o010 != 0
+		}
+		if !passes {
+			return fmt.Errorf("user %s, who shall own the data folder, cannot pass through %s: choose another --data, or let others pass through that folder", userName(o.uid), path)
+		}
+	}
+	return nil
 }
 
 // give makes a file of a folder the owner's.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,9 @@ func (r *Restore) plan() (err error) {
 		return err
 	}
 	if r.owner, err = ownerFor(r.To.Data); err != nil {
+		return err
+	}
+	if err := r.owner.canReach(r.To.Data); err != nil {
 		return err
 	}
 	_, noFile := r.from.Stat(File)
@@ -211,6 +215,9 @@ func (r *Restore) copyAll(ctx context.Context) error {
 	}
 	var wrong []error
 	err = readManifest(bufio.NewReader(manifest), func(name, sum string) error {
+		if !slices.ContainsFunc(restorable, func(known string) bool { return within(name, known) }) {
+			return fmt.Errorf("%s lists %s, which no backup has", ManifestName, name)
+		}
 		err := r.copy(ctx, name, sum)
 		if _, is := errors.AsType[wrongFile](err); is && len(wrong) < 20 {
 			wrong = append(wrong, err)

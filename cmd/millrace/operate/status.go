@@ -135,12 +135,12 @@ func (c *WorkerUndrain) Run(w Console) error {
 }
 
 func drain(w Console, s *installation.Settings, worker string, yes bool, says string) error {
-	ctx := w.Audited("operator.worker_drain", audit.Installation, worker)
-	return s.Beside(ctx, func(db *store.DB) error {
-		id, err := findWorker(ctx, Service(db), worker)
+	return s.Beside(w.Ctx, func(db *store.DB) error {
+		id, err := findWorker(w.Ctx, Service(db), worker)
 		if err != nil {
 			return err
 		}
+		ctx := w.Audited("operator.worker_drain", audit.Installation, id)
 		if err := Service(db).Drain(ctx, id, yes); err != nil {
 			return err
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
-// not ours to refuse: variables of tests, of measurements and of tasks, what the client reads
-// by itself, what compose files are filled in with, and the addresses that Kubernetes tells
-// pods of services whose name begins with millrace.
-var otherVariables = regexp.MustCompile(`^MILLRACE_(TEST|BENCH|ATTEMPT)(_.*)?$|^MILLRACE_(SERVER|TOKEN|TEAM|HOST|IMAGE|WORKER_IMAGE)$|^MILLRACE_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
+// otherVariables are not ours to refuse: those of tests, of measurements and of tasks, what
+// the client, compose files and the development of the app read, and the addresses that
+// Kubernetes tells pods of services whose name begins with millrace.
+var otherVariables = regexp.MustCompile(`^MILLRACE_(TEST|BENCH|ATTEMPT)(_.*)?$|^MILLRACE_(SERVER|TOKEN|TEAM|HOST|IMAGE|WORKER_IMAGE|URL)$|^MILLRACE_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
 
 // Unknown refuses variables that look like settings and are none: a misspelled one would
 // silently keep its default.
