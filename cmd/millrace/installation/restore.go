@@ -44,6 +44,13 @@ const beingRestored = "unfinished.file"
 // Run copies and verifies every file, and calls check as the owner of the data folder before
 // the folder counts as complete. It can be interrupted and run again.
 func (r *Restore) Run(ctx context.Context, check func(context.Context) error) (err error) {
+	defer func() {
+		for _, root := range []*os.Root{r.from, r.to} {
+			if root != nil {
+				err = errors.Join(err, root.Close())
+			}
+		}
+	}()
 	if err := r.plan(); err != nil {
 		return err
 	}
@@ -229,6 +236,7 @@ func (r *Restore) copyAll(ctx context.Context) error {
 		return fmt.Errorf("this backup cannot be restored: %w", err)
 	}
 	r.print()
+	fmt.Fprintf(r.Out, "all files belong to user %s\n", userName(r.owner.uid))
 	return nil
 }
 

@@ -32,14 +32,10 @@ func Service(parsed *kong.Context, path string) (string, error) {
 	if !Administers(parsed) || Value(parsed, "config") != "" {
 		return "", nil
 	}
-	given, err := Given(parsed)
-	if err != nil {
-		return "", err
-	}
 	named := map[string]string{}
-	for _, s := range given {
-		if s.Name == "data" || s.Name == "database-url" {
-			named[s.Name] = s.Value
+	for _, flag := range parsed.Selected().Flags {
+		if (flag.Name == "data" || flag.Name == "database-url") && isSet(parsed, flag) {
+			named[flag.Name] = Value(parsed, flag.Name)
 		}
 	}
 	f, err := os.Open(path)
