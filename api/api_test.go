@@ -25,6 +25,7 @@ GET /api/billing/usage
 GET /api/dashboard/usage
 POST /api/billing/estimate
 GET /api/billing/invoices
+GET /api/billing/quotas
 GET POST /api/billing/topup
 POST /api/billing/checkout
 GET POST /api/workflows
@@ -141,6 +142,9 @@ GET /api/operator/queue
 GET /api/operator/disk
 GET /api/operator/chores
 GET /api/operator/teams
+GET /api/operator/teams/default
+PATCH /api/operator/teams/default
+PATCH /api/operator/teams/{id}
 GET /api/operator/errors
 GET /api/operator/version
 DELETE /api/me/filters/{id}

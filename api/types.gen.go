@@ -1817,7 +1817,7 @@ type ExportedRun struct {
 	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `quota_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
@@ -1916,6 +1916,9 @@ type Favorites struct {
 
 // Features defines model for Features.
 type Features struct {
+	// Billing Runs and storage cost credits. Without it nothing is charged, and only quotas count.
+	Billing bool `json:"billing"`
+
 	// Chat A chat model is configured.
 	Chat bool `json:"chat"`
 
@@ -2954,6 +2957,27 @@ type OperatorMaintenanceMode struct {
 	On      *bool   `json:"on"`
 }
 
+// OperatorNewTeams defines model for OperatorNewTeams.
+type OperatorNewTeams struct {
+	// Executors The executors that the team may use, by name. Null: all.
+	Executors *[]string `json:"executors"`
+
+	// MonthlyVcpuHours Of the whole team in a calendar month (UTC). Null: no limit.
+	MonthlyVcpuHours *float64 `json:"monthlyVcpuHours"`
+
+	// PerPersonVcpuHours Of each person in a calendar month (UTC). Null: no limit.
+	PerPersonVcpuHours *float64 `json:"perPersonVcpuHours"`
+
+	// Plan The plan's name: `free`, `pro`, `team`, or one that the operator defines.
+	Plan Plan `json:"plan"`
+
+	// Slurm How the team's jobs are accounted for on Slurm. Null is the executor's own setting.
+	Slurm SlurmNames `json:"slurm"`
+
+	// StorageGb Null: no limit.
+	StorageGb *float64 `json:"storageGb"`
+}
+
 // OperatorNotice defines model for OperatorNotice.
 type OperatorNotice struct {
 	Level *string `json:"level,omitempty"`
@@ -3014,14 +3038,55 @@ type OperatorTeam struct {
 
 	// CreditsSpent This month.
 	CreditsSpent float64 `json:"creditsSpent"`
-	ID           string  `json:"id"`
-	Members      int     `json:"members"`
-	Name         string  `json:"name"`
+
+	// Executors The executors that the team may use, by name. Null: all.
+	Executors *[]string `json:"executors"`
+
+	// HeldVcpuHours For runs that have not ended.
+	HeldVcpuHours float64 `json:"heldVcpuHours"`
+	ID            string  `json:"id"`
+	Members       int     `json:"members"`
+
+	// MonthlyVcpuHours Of the whole team in a calendar month (UTC). Null: no limit.
+	MonthlyVcpuHours *float64 `json:"monthlyVcpuHours"`
+	Name             string   `json:"name"`
+
+	// PerPersonVcpuHours Of each person in a calendar month (UTC). Null: no limit.
+	PerPersonVcpuHours *float64 `json:"perPersonVcpuHours"`
 
 	// Plan The plan's name: `free`, `pro`, `team`, or one that the operator defines.
-	Plan         Plan  `json:"plan"`
-	StorageBytes int64 `json:"storageBytes"`
-	SuspendedAt  *Time `json:"suspendedAt"`
+	Plan Plan `json:"plan"`
+
+	// Slurm How the team's jobs are accounted for on Slurm. Null is the executor's own setting.
+	Slurm        SlurmNames `json:"slurm"`
+	StorageBytes int64      `json:"storageBytes"`
+
+	// StorageGb Null: no limit.
+	StorageGb   *float64 `json:"storageGb"`
+	SuspendedAt *Time    `json:"suspendedAt"`
+
+	// UsedVcpuHours This month.
+	UsedVcpuHours float64 `json:"usedVcpuHours"`
+}
+
+// OperatorTeamEdit What is absent stays as it is; null removes a limit.
+type OperatorTeamEdit struct {
+	Executors []string `json:"executors,omitempty"`
+
+	// MonthlyVcpuHours Of the whole team in a calendar month (UTC). Null: no limit.
+	MonthlyVcpuHours *float64 `json:"monthlyVcpuHours,omitempty"`
+
+	// PerPersonVcpuHours Of each person in a calendar month (UTC). Null: no limit.
+	PerPersonVcpuHours *float64 `json:"perPersonVcpuHours,omitempty"`
+	Plan               *string  `json:"plan,omitempty"`
+	Slurm              *struct {
+		Account *string `json:"account,omitempty"`
+		Qos     *string `json:"qos,omitempty"`
+		Wckey   *string `json:"wckey,omitempty"`
+	} `json:"slurm,omitempty"`
+
+	// StorageGb Null: no limit.
+	StorageGb *float64 `json:"storageGb,omitempty"`
 }
 
 // OperatorUser defines model for OperatorUser.
@@ -3220,6 +3285,14 @@ type PasswordReset struct {
 type Person struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+}
+
+// PersonVcpuUse defines model for PersonVcpuUse.
+type PersonVcpuUse struct {
+	HeldVcpuHours float64 `json:"heldVcpuHours"`
+	ID            *string `json:"id"`
+	Name          *string `json:"name"`
+	UsedVcpuHours float64 `json:"usedVcpuHours"`
 }
 
 // PipelineEngine defines model for PipelineEngine.
@@ -3764,7 +3837,7 @@ type Run struct {
 	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `quota_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
@@ -4088,7 +4161,7 @@ type RunRow struct {
 	// Engine What carries out a reported one, or the pipeline that a step launches: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `quota_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line.
@@ -4499,6 +4572,13 @@ type SignedPart struct {
 	URL       string `json:"url"`
 }
 
+// SlurmNames How the team's jobs are accounted for on Slurm. Null is the executor's own setting.
+type SlurmNames struct {
+	Account *string `json:"account"`
+	Qos     *string `json:"qos"`
+	Wckey   *string `json:"wckey"`
+}
+
 // Source Code from Git. Commands that mention `SOURCE_DIR` find it there, as it is at the commit that the run records.
 type Source = json.RawMessage
 
@@ -4761,6 +4841,36 @@ type TeamInvitation struct {
 	Status InvitationStatus `json:"status"`
 }
 
+// TeamQuotas defines model for TeamQuotas.
+type TeamQuotas struct {
+	// Executors The executors that the team may use, by name. Null: all.
+	Executors *[]string `json:"executors"`
+
+	// MonthlyVcpuHours Of the whole team in a calendar month (UTC). Null: no limit.
+	MonthlyVcpuHours *float64 `json:"monthlyVcpuHours"`
+
+	// Own Hours of vCPUs in this calendar month.
+	Own VcpuUse `json:"own"`
+
+	// People Everybody's part, most first, for owners and admins; null for others. Guests are one entry without an id.
+	People *[]PersonVcpuUse `json:"people"`
+
+	// PerPersonVcpuHours Of each person in a calendar month (UTC). Null: no limit.
+	PerPersonVcpuHours *float64 `json:"perPersonVcpuHours"`
+
+	// RenewsAt When the use of vCPU hours begins anew.
+	RenewsAt Time `json:"renewsAt"`
+
+	// StorageBytes What the team keeps.
+	StorageBytes int64 `json:"storageBytes"`
+
+	// StorageGb Null: no limit.
+	StorageGb *float64 `json:"storageGb"`
+
+	// Team Hours of vCPUs in this calendar month.
+	Team VcpuUse `json:"team"`
+}
+
 // TeamRename defines model for TeamRename.
 type TeamRename struct {
 	Name string `json:"name"`
@@ -4934,6 +5044,13 @@ type User struct {
 type ValidateRequest struct {
 	// Definition Anything; it is checked as a Definition, and what is none is a problem too.
 	Definition json.RawMessage `json:"definition"`
+}
+
+// VcpuUse Hours of vCPUs in this calendar month.
+type VcpuUse struct {
+	// HeldVcpuHours For runs that have not ended.
+	HeldVcpuHours float64 `json:"heldVcpuHours"`
+	UsedVcpuHours float64 `json:"usedVcpuHours"`
 }
 
 // Waiting defines model for Waiting.
@@ -5357,6 +5474,12 @@ type ListInvoicesParams struct {
 	// Cursor Where to read on: `page.nextCursor` of the page before.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetQuotasParams defines parameters for GetQuotas.
+type GetQuotasParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -6651,6 +6774,12 @@ type SetMaintenanceJSONRequestBody = OperatorMaintenanceMode
 
 // SetNoticeJSONRequestBody defines body for SetNotice for application/json ContentType.
 type SetNoticeJSONRequestBody = OperatorNotice
+
+// ChangeNewTeamsJSONRequestBody defines body for ChangeNewTeams for application/json ContentType.
+type ChangeNewTeamsJSONRequestBody = OperatorTeamEdit
+
+// ChangeTeamQuotasJSONRequestBody defines body for ChangeTeamQuotas for application/json ContentType.
+type ChangeTeamQuotasJSONRequestBody = OperatorTeamEdit
 
 // GrantCreditsJSONRequestBody defines body for GrantCredits for application/json ContentType.
 type GrantCreditsJSONRequestBody = OperatorGrant

@@ -23,7 +23,7 @@ var computedCodes = map[string]string{
 	"string(sharing.Revoked)": "sharing.Status", "string(Revoked)": "sharing.Status", "string(Expired)": "sharing.Status",
 	"string(s)": "sharing.Status", "string(st)": "sharing.Status", "string(as)": "identity.InvitationStatus",
 	"billing.InviteLimit": "billing.InviteLimit", "runs.MakerGone": "runs.MakerGone", "runs.TeamSuspended": "runs.TeamSuspended",
-	"NoEnvironments": "offers.NoEnvironments", "offers.NoEnvironments": "offers.NoEnvironments", "NoEngine": "offers.NoEngine",
+	"NotAllowed": "offers.NotAllowed", "Exhausted": "quotas.Exhausted", "NoEnvironments": "offers.NoEnvironments", "offers.NoEnvironments": "offers.NoEnvironments", "NoEngine": "offers.NoEngine",
 	"unreachableCode": "inputs.unreachableCode", "changedCode": "inputs.changedCode", "diskFullCode": "inputs.diskFullCode",
 	"billing.BudgetExhausted": "lifecycle.BudgetExhausted", "BudgetExhausted": "lifecycle.BudgetExhausted",
 	"too_many_ …": "", // the contract says of what

@@ -27,15 +27,21 @@ func (s *moneySettings) catalog() (credits.Catalog, error) {
 	if s.PlanFreeRunSeconds != defaultFreeRunSeconds {
 		c = c.WithRunSeconds(credits.Free, int64(s.PlanFreeRunSeconds))
 	}
+	if s.Billing == billingOff {
+		c = c.WithoutBilling()
+	}
 	return c, nil
 }
 
-const defaultFreeRunSeconds = 3600
+const (
+	defaultFreeRunSeconds = 3600
+	billingOff            = "off"
+)
 
 // billing makes the room with the provider that the settings name, and the
 // pages of the sandbox if that is it.
 func (s *settings) billing(db *store.DB, c credits.Catalog, room billing.Capacity, origins []string) (*billing.Service, httpapi.Pages) {
-	o := billing.Options{Ledger: db, Budgets: db, Costs: db, Orders: db, History: db, Capacity: room, Catalog: c, Now: db.Now}
+	o := billing.Options{Ledger: db, Budgets: db, Quotas: db, Costs: db, Orders: db, History: db, Capacity: room, Catalog: c, Now: db.Now}
 	var pages httpapi.Pages
 	switch s.payments(origins) {
 	case "stripe":
@@ -50,6 +56,8 @@ func (s *settings) billing(db *store.DB, c credits.Catalog, room billing.Capacit
 // payments mint credits in the sandbox, so off loopback it must be asked for.
 func (s *settings) payments(origins []string) string {
 	switch {
+	case s.Billing == billingOff:
+		return "off"
 	case s.Payments != "":
 		return s.Payments
 	case s.private(origins):

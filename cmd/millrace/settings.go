@@ -101,6 +101,7 @@ type databaseSettings = installation.Settings
 
 // moneySettings say what things cost.
 type moneySettings struct {
+	Billing            string `default:"on" enum:"on,off" help:"on: runs and storage cost credits; off: nothing is charged or shown of prices, and only the quotas of teams count." group:"money"`
 	PlansFile          string `help:"File that replaces the built-in plans, rates and packages." group:"money"`
 	PlanFreeRunSeconds int    `default:"3600" help:"How long a run of the free plan may take." group:"money"`
 }

@@ -73,6 +73,8 @@ type Entry struct {
 	Unit        string
 	Description string
 	CreatedAt   time.Time
+
+	VCPUSeconds int64 // that count against quotas; the ledger does not have them
 }
 
 // Day is what a team used on one day.
@@ -90,6 +92,8 @@ type LedgerStore interface {
 	Balance(ctx context.Context, team ids.Team, now time.Time) (Balance, error)
 	// Entries lists at most limit entries before the id, newest first.
 	Entries(ctx context.Context, team ids.Team, before string, limit int) ([]Entry, error)
+	// RunEntries are those of Entries that are about runs.
+	RunEntries(ctx context.Context, team ids.Team, before string, limit int) ([]Entry, error)
 	// Days sums up what was used since from; days without use are left out.
 	Days(ctx context.Context, team ids.Team, from time.Time) ([]Day, error)
 }
@@ -98,6 +102,7 @@ type LedgerStore interface {
 type Service struct {
 	ledger   LedgerStore
 	budgets  BudgetStore
+	quotas   QuotaStore
 	costs    CostStore
 	orders   OrderStore
 	history  History
@@ -113,6 +118,7 @@ type Service struct {
 type Options struct {
 	Ledger   LedgerStore
 	Budgets  BudgetStore
+	Quotas   QuotaStore
 	Costs    CostStore
 	Orders   OrderStore
 	History  History
@@ -126,7 +132,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{ledger: o.Ledger, budgets: o.Budgets, costs: o.Costs, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
+	return &Service{ledger: o.Ledger, budgets: o.Budgets, quotas: o.Quotas, costs: o.Costs, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
 }
 
 // Balance is what the caller's team has.
@@ -135,6 +141,10 @@ func (s *Service) Balance(ctx context.Context, caller access.Caller) (Balance, c
 		return Balance{}, credits.PlanTerms{}, err
 	}
 	b, err := s.ledger.Balance(ctx, caller.Team, s.now())
+	if s.catalog.Off { // what it had waits for the day on which billing is on again
+		b = Balance{Plan: b.Plan, Stored: b.Stored}
+		b.Period, _ = credits.Period(s.now())
+	}
 	return b, s.catalog.TermsOf(b.Plan), err
 }
 
@@ -143,7 +153,14 @@ func (s *Service) Usage(ctx context.Context, caller access.Caller, before string
 	if err := caller.Must(access.Read); err != nil {
 		return nil, false, err
 	}
-	list, err = s.ledger.Entries(ctx, caller.Team, before, limit+1)
+	if s.Off() {
+		list, err = s.ledger.RunEntries(ctx, caller.Team, before, limit+1)
+		for i := range list {
+			list[i].Credits = 0
+		}
+	} else {
+		list, err = s.ledger.Entries(ctx, caller.Team, before, limit+1)
+	}
 	if len(list) > limit {
 		return list[:limit], true, err
 	}
@@ -171,6 +188,11 @@ func (s *Service) Dashboard(ctx context.Context, caller access.Caller, days int)
 	used, err := s.ledger.Days(ctx, caller.Team, first)
 	if err != nil {
 		return nil, err
+	}
+	if s.Off() {
+		for i := range used {
+			used[i].Compute, used[i].Storage = 0, 0
+		}
 	}
 	series := make([]Day, days)
 	for i := range series {

@@ -30,7 +30,7 @@ type bench struct {
 // machine serves up to so many vCPUs.
 type machine int
 
-func (m machine) Serves(_ context.Context, executor string, s credits.Size) (int, string, bool) {
+func (m machine) Serves(_ context.Context, executor string, _ []string, s credits.Size) (int, string, bool) {
 	if executor == "dear" {
 		return 150, "", true
 	}
@@ -42,7 +42,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 		b.options = billing.Options{
-			Ledger: db, Budgets: db, Costs: db, Orders: db, History: db, Capacity: machine(64), Catalog: credits.DefaultCatalog(),
+			Ledger: db, Budgets: db, Quotas: db, Costs: db, Orders: db, History: db, Capacity: machine(64), Catalog: credits.DefaultCatalog(),
 			Payments: sandbox.Sandbox{}, Sandbox: true, Now: b.clock.Now,
 		}
 		b.Service = billing.NewService(b.options)

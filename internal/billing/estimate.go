@@ -24,7 +24,8 @@ type History interface {
 type Capacity interface {
 	// Serves reports whether an executor, or some one without a name, can serve a
 	// size and what it costs in percent of the rates; if not, why.
-	Serves(ctx context.Context, executor string, s credits.Size) (percent int, reason string, ok bool)
+	// Allowed are the executors that the team may use; nil are all.
+	Serves(ctx context.Context, executor string, allowed []string, s credits.Size) (percent int, reason string, ok bool)
 }
 
 // Question is what an estimate is asked for.
@@ -60,12 +61,19 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 	if len(wrong) > 0 {
 		return Estimate{}, fault.Problems(wrong, "%s", wrong[0].Sentence())
 	}
-	percent, reason, served := s.capacity.Serves(ctx, q.Executor, size)
+	quota, err := s.quotas.VCPUUse(ctx, caller.Team, caller.User, s.now())
+	if err != nil {
+		return Estimate{}, err
+	}
+	percent, reason, served := s.capacity.Serves(ctx, q.Executor, quota.Quotas.Executors, size)
 	rates := s.catalog.Rates.Percent(percent)
 	e := Estimate{
 		Reason: reason, Allowed: served,
 		PerSecond: rates.PerSecond(size), PerHour: rates.PerHour(size), Size: size, Terms: terms,
 		Lasts: rates.Lasts(size, b.Remaining()),
+	}
+	if s.catalog.Off {
+		e.Lasts = lastsForever
 	}
 	if e.Allowed {
 		e.Reason, e.Allowed = terms.Allows(size)
@@ -76,11 +84,16 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 			e.Reason = VerifyFirst
 		}
 	}
+	addQuotas(quota, s.now(), &e)
 	if err := s.addTypical(ctx, caller.Team, q.Workflow, rates, &e); err != nil {
 		return e, err
 	}
 	return e, s.addBudgets(ctx, caller, q, &e)
 }
+
+// lastsForever is for how many seconds something lasts that costs nothing: the largest
+// number that every reader of JSON has exactly.
+const lastsForever = 1<<53 - 1
 
 func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, rates credits.Rates, e *Estimate) error {
 	if workflow == "" {

@@ -102,6 +102,9 @@ func (s *Service) StartTopUp(ctx context.Context, caller access.Caller, in TopUp
 	if err := caller.Must(access.ManageBilling); err != nil {
 		return "", err
 	}
+	if s.Off() {
+		return "", fault.Unavailable("nothing costs credits on this server, and none can be bought").WithCode("payments_unavailable")
+	}
 	pack, ok := s.catalog.Package(in.Package)
 	if !ok {
 		d := fault.Detail{Path: "packageIndex", Message: "is none of the packages on offer"}
@@ -161,6 +164,9 @@ func (s *Service) Webhook(ctx context.Context, payload []byte, signature string)
 func (s *Service) Invoices(ctx context.Context, caller access.Caller, before string, limit int, base string) (list []Invoice, more bool, err error) {
 	if err := caller.Must(access.ManageBilling); err != nil {
 		return nil, false, err
+	}
+	if s.Off() {
+		return nil, false, nil
 	}
 	list, err = s.orders.Invoices(ctx, caller.Team, before, limit+1)
 	if more = len(list) > limit; more {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/quotas"
 )
 
 // InviteLimit is the code of a refusal because the guests of a link may not
@@ -19,6 +20,8 @@ func Unpaid(err error) (lifecycle.ErrorCode, string) {
 			return lifecycle.CreditsExhausted, e.Message
 		case string(lifecycle.BudgetExhausted):
 			return lifecycle.BudgetExhausted, e.Message
+		case quotas.Exhausted:
+			return lifecycle.QuotaExhausted, e.Message
 		}
 	}
 	return lifecycle.CreditsExhausted, "the team has no credits left: buy a top-up, then retry the run"

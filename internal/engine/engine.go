@@ -69,11 +69,12 @@ type Archive interface {
 	LastParts(ctx context.Context, team ids.Team, workflow ids.Workflow, node string, shard int) ([]byte, error)
 }
 
-// Holds sets credits aside for runs while they execute.
+// Holds sets credits and vCPU hours aside for runs while they execute.
 type Holds interface {
-	HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error
-	// HeldFor is what is held in all; nothing is no error.
-	HeldFor(ctx context.Context, id string) (credits.Amount, error)
+	// HoldForRun sets aside what so many more seconds of a run may use.
+	HoldForRun(ctx context.Context, id ids.Run, fence, seconds int64, now time.Time) error
+	// HeldSeconds is for how many seconds is held in all; nothing is no error.
+	HeldSeconds(ctx context.Context, id ids.Run) (int64, error)
 }
 
 // Objects keeps inputs and outputs.

@@ -40,6 +40,6 @@ func (e *Engine) Choose(ctx context.Context, w runs.Wanted) (runs.Chosen, error)
 }
 
 // Serves reports whether a size can ever be served here, and what it costs.
-func (e *Engine) Serves(ctx context.Context, executor string, s credits.Size) (percent int, reason string, ok bool) {
-	return offers.Served(e.Choose(ctx, runs.Wanted{Executor: executor, Size: s}))
+func (e *Engine) Serves(ctx context.Context, executor string, allowed []string, s credits.Size) (percent int, reason string, ok bool) {
+	return offers.Served(e.Choose(ctx, runs.Wanted{Executor: executor, Allowed: allowed, Size: s}))
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/billing"
-	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/failures"
@@ -23,8 +22,8 @@ func (r *runner) pay(ctx context.Context) error {
 	if r.timeLimit > 0 && r.clock.Took() >= r.timeLimit {
 		return r.interrupt(ctx, lifecycle.PlanTimeLimit, failures.TimeLimit(r.timeLimit))
 	}
-	for r.run.Price > 0 && r.clock.Counts() && r.clock.Took()+holdEarly > r.paidFor {
-		err := r.e.Holds.HoldForRun(ctx, r.run.ID, r.run.Fence, r.run.Price*credits.Amount(holdAhead/time.Second), r.e.Now())
+	for r.clock.Counts() && r.clock.Took()+holdEarly > r.paidFor {
+		err := r.e.Holds.HoldForRun(ctx, r.run.ID, r.run.Fence, int64(holdAhead/time.Second), r.e.Now())
 		if fault.Is(err, fault.KindPayment) {
 			if r.clock.Took() < r.paidFor {
 				return nil // what is paid is used up first

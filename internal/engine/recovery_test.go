@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine"
@@ -132,8 +131,8 @@ func (f flakyDB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.St
 	return done(f.chance, func() error { return f.DB.Advance(ctx, id, fence, s, now) })
 }
 
-func (f flakyDB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error {
-	return done(f.chance, func() error { return f.DB.HoldForRun(ctx, id, fence, amount, now) })
+func (f flakyDB) HoldForRun(ctx context.Context, id ids.Run, fence, seconds int64, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.HoldForRun(ctx, id, fence, seconds, now) })
 }
 
 func (f flakyDB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
@@ -152,8 +151,8 @@ func (f flakyDB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.End
 	return done(f.chance, func() error { return f.DB.EndRun(ctx, id, fence, e, now) })
 }
 
-func (f flakyDB) HeldFor(ctx context.Context, id string) (credits.Amount, error) {
-	return knownShards(f.chance, func() (credits.Amount, error) { return f.DB.HeldFor(ctx, id) })
+func (f flakyDB) HeldSeconds(ctx context.Context, id ids.Run) (int64, error) {
+	return knownShards(f.chance, func() (int64, error) { return f.DB.HeldSeconds(ctx, id) })
 }
 
 func (f flakyDB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {

@@ -156,9 +156,9 @@ func (r *runner) load(ctx context.Context) error {
 		return err
 	}
 	r.timeLimit = time.Duration(r.e.Catalog.TermsOf(r.run.Plan).MaxRunSeconds) * time.Second
-	held, rec, err := r.run.Held, runs.Record{}, error(nil)
+	held, rec, err := r.run.HeldVCPU/int64(max(1, r.run.Size.VCPU)), runs.Record{}, error(nil)
 	if r.restarted {
-		held, err = r.e.Holds.HeldFor(ctx, string(r.run.ID))
+		held, err = r.e.Holds.HeldSeconds(ctx, r.run.ID)
 	}
 	if err == nil && (r.restarted || r.run.Fence > 1) { // a run that nobody held before has no journal
 		rec, err = r.e.Journal.RecordOf(ctx, r.run.ID)
@@ -166,9 +166,7 @@ func (r *runner) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.run.Price > 0 { // an earlier worker may have held more than the first minute
-		r.paidFor = time.Duration(held/r.run.Price) * time.Second
-	}
+	r.paidFor = time.Duration(held) * time.Second // an earlier worker may have held more than the first minute
 	r.restore(rec)
 	r.restored = true
 	return nil

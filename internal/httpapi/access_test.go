@@ -268,6 +268,9 @@ var routeRows = map[string]rights{
 	"POST /api/operator/users/{id}/resume":              operators,
 	"POST /api/operator/users/{id}/reset-second-factor": operators,
 	"DELETE /api/operator/users/{id}":                   operators,
+	"PATCH /api/operator/teams/{id}":                    operators,
+	"GET /api/operator/teams/default":                   operators,
+	"PATCH /api/operator/teams/default":                 operators,
 
 	"GET /api/audit":                                          admins(200),
 	"GET /api/audit/export":                                   admins(200),
@@ -283,6 +286,7 @@ var routeRows = map[string]rights{
 	"PUT /api/notifications":                               everybody(200).with(`{"all":true}`),
 	"GET /api/me/notifications":                            everybody(200),
 	"PUT /api/me/notifications":                            everybody(200).with(`{"topics":[{"topic":"allRuns","app":true,"mail":false}]}`),
+	"GET /api/billing/quotas":                              everybody(200),
 	"GET /api/billing/budgets":                             everybody(200),
 	"PUT /api/billing/budgets":                             admins(200).with(`{"budgets":[{"scope":"team","limit":400}]}`),
 	"GET /api/webhooks":                                    admins(200),

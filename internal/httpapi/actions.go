@@ -22,6 +22,7 @@ var actions = map[string]string{
 	"DELETE /api/workflows/{id}/schedules/{scheduleId}": "schedule.deleted", "POST /api/workflows/{id}/triggers": "trigger.created",
 	"DELETE /api/workflows/{id}/triggers/{triggerId}": "trigger.deleted", "POST /hooks/{token}": "run.started",
 	"POST /api/operator/teams/{id}/grant": "operator.credits_granted", "POST /api/operator/teams/{id}/plan": "operator.plan_set",
+	"PATCH /api/operator/teams/{id}": "operator.quotas_set", "PATCH /api/operator/teams/default": "operator.new_teams_set",
 	"POST /api/operator/teams/{id}/suspend": "operator.team_suspension", "POST /api/operator/workers/drain": "operator.worker_drain",
 	"POST /api/operator/runs/{id}/end": "operator.run_ended", "POST /api/operator/mail/test": "operator.mail_tested",
 	"PUT /api/operator/group-mapping": "operator.group_mapping_set", "PUT /api/operator/notice": "operator.notice_set", "PUT /api/operator/maintenance": "operator.maintenance_set",

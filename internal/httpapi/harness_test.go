@@ -180,7 +180,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Groups: groups.NewService(h.db),
 		Feed:   &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
-		Billing: billing.NewService(billing.Options{Ledger: h.db, Budgets: h.db, Costs: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
+		Billing: billing.NewService(billing.Options{Ledger: h.db, Budgets: h.db, Quotas: h.db, Costs: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
 		Log: log, Secrets: secrets.NewService(h.db, h.clock), Environments: environments.NewService(h.db), Audit: audit.NewService(h.db), Connections: connections.NewService(h.db, remote.New(true), connections.Rules{PlainHTTP: true}, h.clock), Workflows: workflows.NewService(h.db.WorkflowStores(), h.clock), Sources: &sourcecheck.Service{Store: h.db, Log: log, Now: h.clock}, Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},

@@ -81,7 +81,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		schedules:   &schedules.API{Schedules: o.Schedules, Workflows: o.Workflows, Limiter: o.Limiter, Now: o.Now},
 		secrets:     &secrets.API{Secrets: o.Secrets},
 		sharing:     &sharing.API{Sharing: o.Sharing, Workflows: o.Workflows, Runs: o.Runs, Editor: o.Editor, CollabURL: o.CollabURL, Now: o.Now},
-		system:      &system.API{Log: o.Log, Version: o.Version, Checks: o.Checks, Runs: o.Runs, Chat: o.Chat, SendsMail: o.SendsMail, App: o.App},
+		system:      &system.API{Log: o.Log, Version: o.Version, Checks: o.Checks, Runs: o.Runs, Chat: o.Chat, SendsMail: o.SendsMail, Charges: !o.Billing.Off(), App: o.App},
 		webhooks:    &webhooks.API{Webhooks: o.Webhooks},
 		workflows:   &workflows.API{Workflows: o.Workflows, Sources: o.Sources, Limiter: o.Limiter, Now: o.Now},
 

@@ -42,7 +42,7 @@ func TestStripeEventsCreditATeamOnce(t *testing.T) {
 		provider := stripe.New("sk_test_x", webhookSecret, "http://127.0.0.1:1")
 		h2 := houseOn(t, url, func(o *httpapi.Options, _ *builtin.Options) {
 			o.Billing = billing.NewService(billing.Options{
-				Ledger: h.db, Budgets: h.db, Costs: h.db, Orders: h.db, History: h.db, Catalog: credits.DefaultCatalog(), Payments: provider, Events: provider, Now: time.Now,
+				Ledger: h.db, Budgets: h.db, Quotas: h.db, Costs: h.db, Orders: h.db, History: h.db, Catalog: credits.DefaultCatalog(), Payments: provider, Events: provider, Now: time.Now,
 			})
 		})
 		ada := h2.signUp("Ada")
@@ -115,7 +115,7 @@ func TestSubscriptionEventsOfOneSecondEndTheSameInAnyOrder(t *testing.T) {
 		h := houseOn(t, url)
 		h = houseOn(t, url, func(o *httpapi.Options, _ *builtin.Options) {
 			o.Billing = billing.NewService(billing.Options{
-				Ledger: h.db, Budgets: h.db, Costs: h.db, Orders: h.db, History: h.db, Catalog: credits.DefaultCatalog(), Payments: provider, Events: provider, Now: time.Now,
+				Ledger: h.db, Budgets: h.db, Quotas: h.db, Costs: h.db, Orders: h.db, History: h.db, Catalog: credits.DefaultCatalog(), Payments: provider, Events: provider, Now: time.Now,
 			})
 		})
 		told := func(team ids.Team, id, kind, status, plan, before string) string {

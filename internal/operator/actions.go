@@ -20,6 +20,7 @@ import (
 type Changes interface {
 	GrantTo(ctx context.Context, g Grant, now time.Time) error
 	PutOnPlan(ctx context.Context, team ids.Team, plan credits.Plan, now time.Time) error
+	QuotaChanges
 	SuspendTeam(ctx context.Context, team ids.Team, yes bool, now time.Time) error
 	DrainWorker(ctx context.Context, worker string, yes bool) error
 	// CancelAnyRun ends a queued run, and asks the worker of another to; one that

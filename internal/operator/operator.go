@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/quotas"
 )
 
 // Worker is a process that executes runs.
@@ -80,6 +81,9 @@ type Team struct {
 	Left        credits.Amount
 	CreatedAt   time.Time
 	SuspendedAt time.Time // zero: it is not
+
+	Quotas quotas.Quotas
+	VCPU   quotas.Use // this month
 }
 
 // Failure is a request that failed by our fault.

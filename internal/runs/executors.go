@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs/offers"
 )
 
@@ -26,7 +27,7 @@ func (s *Service) Executors(ctx context.Context, caller access.Caller) ([]Execut
 	if err := caller.Must(access.Read); err != nil {
 		return nil, err
 	}
-	workers, err := s.engine.Offers(ctx)
+	workers, _, err := s.offersFor(ctx, caller.Team)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +53,11 @@ func (s *Service) Sizes(ctx context.Context, caller access.Caller) (Sizes, error
 	if err := caller.Must(access.StartRuns); err != nil {
 		return Sizes{}, err
 	}
-	workers, err := s.engine.Offers(ctx)
+	workers, allowed, err := s.offersFor(ctx, caller.Team)
 	if err != nil {
 		return Sizes{}, err
 	}
-	sizes := Sizes{GPU: s.OffersGPU(ctx)}
+	sizes := Sizes{GPU: s.OffersGPU(ctx, allowed)}
 	for _, e := range offers.Gather(workers) {
 		if e.Total != (credits.Size{}) {
 			sizes.Capacities = append(sizes.Capacities, e.Total)
@@ -65,9 +66,20 @@ func (s *Service) Sizes(ctx context.Context, caller access.Caller) (Sizes, error
 	return sizes, nil
 }
 
-// stillOffered is an executor that a run was given earlier, if it is there still.
-func (s *Service) stillOffered(ctx context.Context, name string) string {
-	workers, err := s.engine.Offers(ctx)
+// offersFor are the workers of the executors that a team may use, and those executors;
+// nil are all.
+func (s *Service) offersFor(ctx context.Context, team ids.Team) (workers []Worker, allowed []string, err error) {
+	if workers, err = s.engine.Offers(ctx); err != nil {
+		return nil, nil, err
+	}
+	allowed, err = s.submit.ExecutorsOf(ctx, team)
+	return offers.AllowedOf(workers, allowed), allowed, err
+}
+
+// stillOffered is an executor that a run was given earlier, if it is there still and the
+// team may use it.
+func (s *Service) stillOffered(ctx context.Context, team ids.Team, name string) string {
+	workers, _, err := s.offersFor(ctx, team)
 	if err != nil || !slices.ContainsFunc(workers, func(o Worker) bool { return o.Executor == name }) {
 		return ""
 	}

@@ -49,7 +49,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 		in.Custom, in.Profile = sameSize(old.Size)
 	}
 	if in.Executor == "" {
-		in.Executor = s.stillOffered(ctx, old.Executor)
+		in.Executor = s.stillOffered(ctx, caller.Team, old.Executor)
 	}
 	if in.Inputs, err = s.asGiven(ctx, old); err != nil {
 		return Run{}, Run{}, err

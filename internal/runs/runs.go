@@ -92,9 +92,9 @@ type Run struct {
 	Billed      time.Duration // before BilledSince
 	BilledSince time.Time     // when its time began to count again; zero while it does not
 
-	Plan     credits.Plan   // of its team, and
-	Held     credits.Amount // for it, when a worker took it
-	LastHeld time.Time      // of one that was taken over: when its last worker was last known to hold it
+	Plan     credits.Plan // of its team, and
+	HeldVCPU int64        // vCPU-seconds that were held for it when a worker took it
+	LastHeld time.Time    // of one that was taken over: when its last worker was last known to hold it
 }
 
 // Kind is how a run comes about.

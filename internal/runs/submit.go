@@ -31,6 +31,8 @@ type SubmitStore interface {
 	// ConfirmedSource is what a member last confirmed of it.
 	ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (Source, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
+	// ExecutorsOf are the executors that the team may use; nil are all.
+	ExecutorsOf(ctx context.Context, team ids.Team) ([]string, error)
 	// MissingFiles are those of the keys that are not the team's files.
 	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)
 	// FoldersAmong are those of the keys that are folders.
@@ -155,7 +157,12 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 // checkSize prices the run, and refuses a size that the executor cannot serve
 // or the plan does not allow.
 func (s *Service) checkSize(ctx context.Context, r *Run, g *graph.Graph) error {
-	chosen, err := s.engine.Choose(ctx, offers.WantedBy(g, r.Size, r.Executor))
+	wanted := offers.WantedBy(g, r.Size, r.Executor)
+	var err error
+	if wanted.Allowed, err = s.submit.ExecutorsOf(ctx, r.Team); err != nil {
+		return err
+	}
+	chosen, err := s.engine.Choose(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -175,10 +182,10 @@ func (s *Service) checkSize(ctx context.Context, r *Run, g *graph.Graph) error {
 	return nil
 }
 
-// OffersGPU reports whether a run can have a GPU here.
-func (s *Service) OffersGPU(ctx context.Context) bool {
+// OffersGPU reports whether a run on one of some executors can have a GPU here; nil are all.
+func (s *Service) OffersGPU(ctx context.Context, executors []string) bool {
 	size, _ := credits.Resolve(nil, credits.GPUProfile)
-	_, err := s.engine.Choose(ctx, Wanted{Size: size})
+	_, err := s.engine.Choose(ctx, Wanted{Size: size, Allowed: executors})
 	return err == nil
 }
 

@@ -67,6 +67,8 @@ var everything = []belongings{
 	{"reservations", "key", ofTeam, ""},
 	{"large_uploads", "id", ofTeam, ""},
 	{"storage", "team_id", ofTeam, ""},
+	{"team_quotas", "team_id", ofTeam, ""},
+	{"vcpu_use", "team_id, user_id", ofTeam, ""},
 	{"storage_hours", "team_id, hour", ofTeam, ""},
 	{"storage_carry", "team_id", ofTeam, ""},
 	{"document_updates", "workflow_id, seq", ofWorkflow, ""},

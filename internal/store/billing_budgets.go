@@ -25,10 +25,13 @@ type spender struct {
 
 	most   credits.Amount // that may be held in all; 0: no limit
 	guests bool           // may be a guest's
+
+	vcpuSeconds int64 // that are held, too
 }
 
-func spenderOf(r runs.Run) spender {
-	s := spender{team: r.Team, id: string(r.ID), user: string(r.For), tags: r.Tags, most: r.MaxCredits}
+// spenderOf is who pays for so many seconds of a run.
+func spenderOf(r runs.Run, seconds int64) spender {
+	s := spender{team: r.Team, id: string(r.ID), user: string(r.For), tags: r.Tags, most: r.MaxCredits, vcpuSeconds: seconds * int64(r.Size.VCPU)}
 	if s.user == "" && r.Starter.Type == "user" {
 		s.user = r.Starter.ID
 	}

@@ -131,7 +131,7 @@ func endSomehow(t *testing.T, db *DB, r runs.Run, random *rand.Rand, now time.Ti
 	if _, err := db.changed(t.Context(), `UPDATE runs SET status = 'running', fence = 1, owner = 'w' WHERE id = $1`, r.ID); err != nil {
 		t.Fatal(err)
 	}
-	err := db.HoldForRun(t.Context(), r.ID, 1, 60*r.Price, now)
+	err := db.HoldForRun(t.Context(), r.ID, 1, 60, now)
 	if err != nil && !exhausted(err) {
 		t.Fatal(err)
 	}
@@ -195,10 +195,10 @@ func TestARunsOwnLimit(t *testing.T) {
 		if _, err := db.ClaimRuns(ctx, claim("w1", 10), august, august.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.HoldForRun(ctx, r.ID, 1, 60*r.Price, august); err != nil {
+		if err := db.HoldForRun(ctx, r.ID, 1, 60, august); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.HoldForRun(ctx, r.ID, 1, 60*r.Price, august); !exhausted(err) {
+		if err := db.HoldForRun(ctx, r.ID, 1, 60, august); !exhausted(err) {
 			t.Errorf("the third minute: %v", err)
 		}
 		// The seconds that it takes to stop are not billed beyond it.

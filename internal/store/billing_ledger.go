@@ -87,7 +87,7 @@ func (db *DB) lockedRow(ctx context.Context, team ids.Team) (*teamBalance, error
 // and grants what the plan gives.
 func (db *DB) lockBalance(ctx context.Context, team ids.Team, now time.Time) (*teamBalance, error) {
 	p, err := db.lockedRow(ctx, team)
-	if err != nil || p.current(now) {
+	if err != nil || p.current(now) || db.catalog.Off {
 		return p, err
 	}
 	start, end := credits.Period(now)
@@ -223,6 +223,9 @@ func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits
 // holdFor is Hold for somebody whose budgets count. A team without budgets pays
 // no statement for those that have some.
 func (db *DB) holdFor(ctx context.Context, s spender, amount credits.Amount, now time.Time) error {
+	if db.catalog.Off {
+		amount = 0
+	}
 	return db.inTx(ctx, func(tx *DB) error {
 		p, err := tx.lockBalance(ctx, s.team, now)
 		if err != nil {
@@ -236,39 +239,49 @@ func (db *DB) holdFor(ctx context.Context, s spender, amount credits.Amount, now
 		if err := tx.withinOwnLimit(ctx, s, amount); err != nil {
 			return err
 		}
-		var budgeted bool
-		err = tx.q.QueryRowContext(ctx, `
-			UPDATE balances SET held = held + $1
-			WHERE team_id = $2 AND monthly + top_up - held >= $1 AND NOT EXISTS (SELECT 1 `+beyondBudget+`)
-			RETURNING `+hasBudgets("balances"), s.budgetArgs(amount, now)...).Scan(&budgeted)
-		if errors.Is(err, sql.ErrNoRows) {
-			return tx.refusal(ctx, s, p, amount, now)
-		}
-		if err != nil {
-			return err
-		}
-		if budgeted {
-			if err := tx.countHold(ctx, s, amount, now); err != nil {
+		if !tx.catalog.Off {
+			if err := tx.holdCredits(ctx, s, p, amount, now); err != nil {
 				return err
 			}
 		}
-		return tx.growHold(ctx, s.team, s.id, amount, now)
+		if err := tx.holdVCPU(ctx, s, now); err != nil {
+			return err
+		}
+		return tx.growHold(ctx, s, amount, now)
 	})
 }
 
-func (db *DB) growHold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
+// holdCredits sets credits aside in a balance that is locked.
+func (db *DB) holdCredits(ctx context.Context, s spender, p *teamBalance, amount credits.Amount, now time.Time) error {
+	var budgeted bool
+	err := db.q.QueryRowContext(ctx, `
+		UPDATE balances SET held = held + $1
+		WHERE team_id = $2 AND monthly + top_up - held >= $1 AND NOT EXISTS (SELECT 1 `+beyondBudget+`)
+		RETURNING `+hasBudgets("balances"), s.budgetArgs(amount, now)...).Scan(&budgeted)
+	if errors.Is(err, sql.ErrNoRows) {
+		return db.refusal(ctx, s, p, amount, now)
+	}
+	if err != nil || !budgeted {
+		return err
+	}
+	return db.countHold(ctx, s, amount, now)
+}
+
+func (db *DB) growHold(ctx context.Context, s spender, amount credits.Amount, now time.Time) error {
 	_, err := db.changed(ctx, `
-		INSERT INTO holds (id, team_id, amount, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id) DO UPDATE SET amount = holds.amount + excluded.amount`, id, team, amount, micros(now))
+		INSERT INTO holds (id, team_id, amount, created_at, vcpu_seconds, user_id) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (id) DO UPDATE SET amount = holds.amount + excluded.amount, vcpu_seconds = holds.vcpu_seconds + excluded.vcpu_seconds`,
+		s.id, s.team, amount, micros(now), s.vcpuSeconds, s.user)
 	return err
 }
 
-// HoldForRun sets more credits aside for a run that a worker still holds.
-func (db *DB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error {
+// HoldForRun sets more of the credits and of the vCPU hours aside, for so many seconds of
+// a run that a worker still holds.
+func (db *DB) HoldForRun(ctx context.Context, id ids.Run, fence, seconds int64, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
-		s := spenderOf(r)
+		s := spenderOf(r, seconds)
 		s.guests = r.Starter.Type == "guest"
-		return tx.holdFor(ctx, s, amount, now)
+		return tx.holdFor(ctx, s, r.Price*credits.Amount(seconds), now)
 	})
 }
 
@@ -276,6 +289,12 @@ func (db *DB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount cr
 func (db *DB) HeldFor(ctx context.Context, id string) (held credits.Amount, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(SUM(amount), 0) FROM holds WHERE id = $1`, id).Scan(&held)
 	return held, err
+}
+
+// HeldSeconds is for how many seconds of a run is held.
+func (db *DB) HeldSeconds(ctx context.Context, id ids.Run) (seconds int64, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(h.vcpu_seconds / r.vcpu), 0) FROM holds h JOIN runs r ON r.id = h.id WHERE h.id = $1`, id).Scan(&seconds)
+	return seconds, err
 }
 
 // SettleHold ends a hold and books what it came to. Called again, it changes
@@ -288,11 +307,17 @@ func (db *DB) SettleHold(ctx context.Context, id string, e billing.Entry, cost c
 		}
 		var held credits.Amount
 		var budgeted bool
-		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount, `+hasBudgets("holds"), id, e.Team).Scan(&held, &budgeted)
+		var vcpuHeld int64
+		var user string
+		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount, vcpu_seconds, user_id, `+hasBudgets("holds"), id, e.Team).
+			Scan(&held, &vcpuHeld, &user, &budgeted)
 		if err = tx.asFault(err, "hold"); fault.Is(err, fault.KindNotFound) {
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := tx.settleVCPU(ctx, e.Team, user, vcpuHeld, e.VCPUSeconds, e.CreatedAt); err != nil {
 			return err
 		}
 		before := p.Spent
@@ -306,7 +331,7 @@ func (db *DB) SettleHold(ctx context.Context, id string, e billing.Entry, cost c
 // settle releases what was held and books what it came to.
 func (db *DB) settle(ctx context.Context, p *teamBalance, e billing.Entry, held, cost credits.Amount) error {
 	p.Held -= held
-	if cost > 0 {
+	if cost > 0 || db.catalog.Off {
 		booked, err := db.spend(ctx, p, e, cost)
 		if err != nil || booked {
 			return err // the balance is written with the entry
@@ -319,6 +344,15 @@ func (db *DB) settle(ctx context.Context, p *teamBalance, e billing.Entry, held,
 
 // Entries lists a team's ledger, newest first.
 func (db *DB) Entries(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Entry, error) {
+	return db.entriesWhere(ctx, `TRUE`, team, before, limit)
+}
+
+// RunEntries are those of Entries that are about runs.
+func (db *DB) RunEntries(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Entry, error) {
+	return db.entriesWhere(ctx, `type = 'run'`, team, before, limit)
+}
+
+func (db *DB) entriesWhere(ctx context.Context, which string, team ids.Team, before string, limit int) ([]billing.Entry, error) {
 	before = orAfterAll(db, before)
 	return all(ctx, db, func(r *sql.Rows, e *billing.Entry) error {
 		var created int64
@@ -331,7 +365,7 @@ func (db *DB) Entries(ctx context.Context, team ids.Team, before string, limit i
 		SELECT id, type, source, source_id, monthly + top_up, run_id, workflow_id,
 		       actor_type, actor_id, actor_name, quantity, unit, description, created_at
 		FROM ledger
-		WHERE team_id = $1 AND id < $2
+		WHERE team_id = $1 AND id < $2 AND `+which+`
 		ORDER BY id DESC
 		LIMIT $3 + 0`, team, before, limit)
 }

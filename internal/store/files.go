@@ -35,14 +35,10 @@ func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) err
 		if err := tx.mustBeOpen(ctx, r.Team); err != nil {
 			return err
 		}
-		fits, err := tx.addStorage(ctx, r.Team, r.Size, limit)
-		if err != nil {
+		if err := tx.fitStorage(ctx, r.Team, r.Size, limit); err != nil {
 			return err
 		}
-		if !fits {
-			return fault.Payment("this file does not fit into the %d GB of storage that the team's plan includes: delete files, or change to a larger plan", limit/credits.GB).WithCode("storage_limit")
-		}
-		_, err = tx.changed(ctx, `
+		_, err := tx.changed(ctx, `
 			INSERT INTO reservations (key, team_id, id, name, content_type, size, created_by, created_at, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			r.Key, r.Team, r.ID, r.Name, r.ContentType, r.Size, r.CreatedBy, micros(r.CreatedAt), micros(r.ExpiresAt))

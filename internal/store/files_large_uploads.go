@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
-	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
@@ -41,14 +40,10 @@ func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, 
 		if n >= most {
 			return fault.Conflict("the team has %d uploads that are not complete: finish one, or list them with `millrace files uploads` and cancel one", n).WithCode("too_many_uploads")
 		}
-		fits, err := tx.addStorage(ctx, u.Team, u.Size+u.Manifest, limit)
-		if err != nil {
+		if err := tx.fitStorage(ctx, u.Team, u.Size+u.Manifest, limit); err != nil {
 			return err
 		}
-		if !fits {
-			return fault.Payment("this file does not fit into the %d GB of storage that the team's plan includes: delete files, or change to a larger plan", limit/credits.GB).WithCode("storage_limit")
-		}
-		_, err = tx.q.ExecContext(ctx, `
+		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO large_uploads (id, key, team_id, file_id, name, content_type, size, manifest, part_size, storage_id, created_by, created_at, touched_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, '', $10, $11, $12)`,
 			u.ID, u.Key, u.Team, u.FileID, u.Name, u.ContentType, u.Size, u.Manifest, u.PartSize, u.CreatedBy, micros(u.CreatedAt), micros(u.TouchedAt))

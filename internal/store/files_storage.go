@@ -23,20 +23,18 @@ var storedBytes = `(s.bytes + CASE WHEN s.definitions > ` + allowance + ` THEN s
 
 var allowance = strconv.FormatInt(credits.DefinitionAllowance, 10)
 
-// StorageLeft is how many more bytes the team's plan lets it keep.
+// StorageLeft is how many more bytes the team may keep.
 func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
-	var plan credits.Plan
-	var used int64
+	var limit, used int64
 	err := db.q.QueryRowContext(ctx, `
-		SELECT t.plan, COALESCE(`+storedBytes+`, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).Scan(&plan, &used)
+		SELECT `+db.storageLimit()+`, COALESCE(`+storedBytes+`, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).Scan(&limit, &used)
 	if err != nil {
 		return 0, db.asFault(err, "team")
 	}
-	terms := db.catalog.TermsOf(plan)
-	if terms.StorageBytes == 0 {
-		return math.MaxInt64, nil
+	if limit == math.MaxInt64 {
+		return limit, nil
 	}
-	return terms.StorageBytes - used, nil
+	return limit - used, nil
 }
 
 // addStorage counts bytes of files, if they fit under limit (0: any number does).
@@ -51,16 +49,16 @@ func (db *DB) addStorage(ctx context.Context, team ids.Team, size, limit int64) 
 	return n == 1, err
 }
 
-// fitDefinitions counts bytes of definitions, if the team's plan has room for them: else
+// fitDefinitions counts bytes of definitions, if the team has room for them: else
 // it is fault.KindPayment. What takes less than before always fits.
 func (db *DB) fitDefinitions(ctx context.Context, team ids.Team, size int64) error {
 	if size <= 0 {
 		return db.countDefinitions(ctx, team, size)
 	}
-	limit := `(SELECT ` + db.planLimit() + ` FROM teams WHERE id = $1)`
+	limit := `(SELECT ` + db.storageLimit() + ` FROM teams t WHERE t.id = $1)`
 	fits, err := db.addDefinitions(ctx, team, size, ` WHERE storage.definitions + $2 <= `+allowance+` OR storage.bytes + storage.definitions + $2 - `+allowance+` <= COALESCE(`+limit+`, 0)`)
 	if err == nil && !fits {
-		err = fault.Payment("the storage that the team's plan includes is full: delete files, runs or workflows, or change to a larger plan").WithCode("storage_limit")
+		err = db.noStorage(ctx, team, fault.Payment("the storage that the team's plan includes is full: delete files, runs or workflows, or change to a larger plan").WithCode("storage_limit"))
 	}
 	return err
 }
@@ -69,7 +67,7 @@ func (db *DB) fitDefinitions(ctx context.Context, team ids.Team, size int64) err
 func (db *DB) definitionsLeft(ctx context.Context, team ids.Team) (int64, error) {
 	var limit, files, definitions int64
 	err := db.q.QueryRowContext(ctx, `
-		SELECT `+db.planLimit()+`, COALESCE(s.bytes, 0), COALESCE(s.definitions, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).
+		SELECT `+db.storageLimit()+`, COALESCE(s.bytes, 0), COALESCE(s.definitions, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).
 		Scan(&limit, &files, &definitions)
 	return credits.DefinitionAllowance - definitions + min(max(0, limit-files), math.MaxInt64/2), err
 }
@@ -99,13 +97,13 @@ func (db *DB) runBytes(ctx context.Context, id ids.Run) func() (int64, error) {
 	}
 }
 
-// planLimit is how many bytes a team may keep, as SQL of its plan.
+// planLimit is how many bytes a team's plan includes, as SQL of a row t of teams.
 func (db *DB) planLimit() string {
 	var b strings.Builder
 	for _, terms := range db.catalog.Plans {
 		fmt.Fprintf(&b, " WHEN '%s' THEN %d", strings.ReplaceAll(string(terms.Name), "'", "''"), cmp.Or(terms.StorageBytes, math.MaxInt64))
 	}
-	return fmt.Sprintf(`CASE plan%s ELSE %d END`, b.String(), cmp.Or(db.catalog.TermsOf("").StorageBytes, math.MaxInt64))
+	return fmt.Sprintf(`CASE t.plan%s ELSE %d END`, b.String(), cmp.Or(db.catalog.TermsOf("").StorageBytes, math.MaxInt64))
 }
 
 // countDefinitions counts bytes of definitions whether or not there is room for them.

@@ -45,10 +45,13 @@ func (db *DB) mirrorPlaces(ctx context.Context, user ids.User, list []identity.M
 	for _, m := range list {
 		args = append(args, m.Team.ID)
 		// The name of a team that is being erased is not brought back.
-		_, err := db.q.ExecContext(ctx, `
+		created, err := all(ctx, db, func(r *sql.Rows, at *int64) error { return r.Scan(at) }, `
 			INSERT INTO teams (id, name, plan, created_at)
 			SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS BIGINT) WHERE NOT EXISTS (SELECT 1 FROM erasures WHERE team_id = $1)
-			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, m.Team.ID, m.Team.Name, m.Team.Plan, micros(now))
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING created_at`, m.Team.ID, m.Team.Name, m.Team.Plan, micros(now))
+		if err == nil && len(created) == 1 && created[0] == micros(now) {
+			err = db.beginWithDefaults(ctx, m.Team.ID)
+		}
 		if err != nil {
 			return err
 		}

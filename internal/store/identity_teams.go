@@ -24,6 +24,9 @@ func (db *DB) InsertTeam(ctx context.Context, t builtin.NewTeam) error {
 		}
 		_, err = tx.q.ExecContext(ctx, `INSERT INTO teams (id, name, plan, created_at, credits_wait_for) VALUES ($1, $2, $3, $4, $5)`,
 			t.ID, t.Name, t.Plan, micros(t.CreatedAt), wait)
+		if err == nil {
+			err = tx.beginWithDefaults(ctx, t.ID)
+		}
 		if err != nil {
 			return err
 		}

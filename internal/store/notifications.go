@@ -96,7 +96,7 @@ const wantsAllRuns = `EXISTS (
 // for all runs, and whoever started it when it did not go well. Like notify, it
 // tells nothing to whom the operator has shut out.
 func (db *DB) notifyOfRun(ctx context.Context, r runs.Run, now time.Time) error {
-	owner := spenderOf(r).user
+	owner := spenderOf(r, 0).user
 	if !failed(r.Status) {
 		owner = ""
 	}

@@ -181,24 +181,29 @@ func (db *DB) ChoresDone(ctx context.Context) ([]operator.Chore, error) {
 
 // TeamsAfter are teams in the order of their ids, with what they use.
 func (db *DB) TeamsAfter(ctx context.Context, after ids.Team, limit int, now time.Time) ([]operator.Team, error) {
+	return db.teamsWhere(ctx, `t.id > $1`, after, limit, now)
+}
+
+func (db *DB) teamsWhere(ctx context.Context, which string, id ids.Team, limit int, now time.Time) ([]operator.Team, error) {
 	month, _ := credits.Period(now)
 	return all(ctx, db, func(r *sql.Rows, t *operator.Team) error {
 		var created int64
 		var suspended sql.NullInt64
 		var current bool // what it has is of this month
 		b := billing.Balance{}
-		err := r.Scan((*string)(&t.ID), &t.Name, (*string)(&t.Plan), &created, &suspended, &t.Members, &t.Storage, &current, &t.Spent, &t.Left, &b.Unverified)
+		err := scanQuotas(r, &t.Quotas, (*string)(&t.ID), &t.Name, (*string)(&t.Plan), &created, &suspended, &t.Members, &t.Storage, &current, &t.Spent, &t.Left, &b.Unverified, &t.VCPU.Used, &t.VCPU.Held)
 		if b.Plan = t.Plan; !current && !b.Waiting() {
 			t.Left += db.catalog.TermsOf(t.Plan).MonthlyCredits
 		}
 		t.CreatedAt, t.SuspendedAt = fromMicros(created), fromNull(suspended)
 		return err
 	}, `
-		SELECT t.id, t.name, t.plan, t.created_at, t.suspended_at, `+peopleOf+`,
+		SELECT `+quotaColumns+`, t.id, t.name, t.plan, t.created_at, t.suspended_at, `+peopleOf+`,
 			COALESCE(`+storedBytes+`, 0), COALESCE(b.period = $3, FALSE), CASE WHEN b.period = $3 THEN b.spent ELSE 0 END,
-			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0), t.credits_wait_for <> ''
-		FROM teams t LEFT JOIN storage s ON s.team_id = t.id LEFT JOIN balances b ON b.team_id = t.id
-		WHERE t.id > $1 AND t.closed_at IS NULL ORDER BY t.id LIMIT $2 + 0`, after, limit, micros(month))
+			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0), t.credits_wait_for <> '',
+			(SELECT COALESCE(CAST(SUM(u.used) AS BIGINT), 0) FROM vcpu_use u WHERE u.team_id = t.id AND u.period = $4), (SELECT COALESCE(CAST(SUM(u.held) AS BIGINT), 0) FROM vcpu_use u WHERE u.team_id = t.id)
+		FROM teams t LEFT JOIN storage s ON s.team_id = t.id LEFT JOIN balances b ON b.team_id = t.id LEFT JOIN team_quotas q ON q.team_id = t.id
+		WHERE `+which+` AND t.closed_at IS NULL ORDER BY t.id LIMIT $2 + 0`, id, limit, micros(month), billing.Month(now))
 }
 
 // keptFailures is how many are kept.

@@ -81,7 +81,7 @@ func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) er
 	if err := errors.Join(db.insertAddresses(ctx, r.ID, r.Addresses), db.insertOutputCopy(ctx, r.ID, r.OutputTo)); err != nil {
 		return err
 	}
-	s := spenderOf(r)
+	s := spenderOf(r, credits.HoldSeconds)
 	s.guests = r.Invite != ""
 	if err := db.holdFor(ctx, s, hold, r.CreatedAt); err != nil {
 		return err
@@ -259,6 +259,9 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	said, _, _ := strings.Cut(e.Message, "\n") // the rest is an error message's
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: finished, Message: said})
 	cost := r.Costs(now)
+	if db.catalog.Off {
+		cost = 0
+	}
 	var notify, wanted, copies bool
 	var claimed int64
 	err := db.q.QueryRowContext(ctx, `
@@ -295,10 +298,11 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	if r.Kind == runs.Reported {
 		return nil // it used nothing of ours
 	}
+	seconds := credits.StartedSeconds(r.Took(now))
 	err = db.SettleHold(ctx, string(r.ID), billing.Entry{
 		Team: r.Team, Type: billing.RunEntry, Source: "run", SourceID: string(r.ID), Run: r.ID, Workflow: r.Workflow,
 		Actor:    billing.Actor{Type: r.Starter.Type, ID: r.Starter.ID, Name: r.Starter.Name},
-		Quantity: float64(credits.StartedSeconds(r.Took(now))), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now,
+		Quantity: float64(seconds), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now, VCPUSeconds: seconds * int64(r.Size.VCPU),
 	}, cost)
 	if err != nil || r.Status != lifecycle.Running {
 		return err

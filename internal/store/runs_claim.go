@@ -67,7 +67,8 @@ func sqliteHeads(able string) string {
 // teamQueues are the teams that wait, each with the oldest of its queued runs. It
 // goes from executor to executor, from engine to engine and from team to team by the
 // index, and reads neither runs that are further back, nor those that wait for other
-// executors, nor pipelines that the worker cannot launch.
+// executors, nor pipelines that the worker cannot launch. A run that was accepted for no
+// executor in particular, or for one that is gone, waits for one that its team may use.
 func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
@@ -108,6 +109,7 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
 		FROM `+db.dialect.headsOfLines(able)+` LEFT JOIN team_usage u ON u.team_id = q.team_id
 		WHERE NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = q.team_id AND t.suspended_at IS NOT NULL)
+			AND (q.executor = $5 OR NOT EXISTS (SELECT 1 FROM team_quotas a WHERE a.team_id = q.team_id AND a.executors NOT LIKE '%"' || $5 || '"%'))
 			AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
 		ORDER BY q.team_id, q.id`, args...)
 	var lines []admission.TeamQueue
@@ -215,11 +217,11 @@ type takenRun struct {
 	notify bool
 }
 
-// wholeColumns are those of a run with all that it was given, and what its team
-// can pay.
+// wholeColumns are those of a run with all that it was given, and what is
+// held for it.
 const wholeColumns = runColumns + `, definition, parameters, inputs,
-	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(amount), 0) FROM holds WHERE holds.id = runs.id)`
+	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(vcpu_seconds), 0) FROM holds WHERE holds.id = runs.id)`
 
 func scanWhole(row scanner, r *runs.Run, more ...any) error {
-	return scanRun(row, r, append([]any{&r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.Held}, more...)...)
+	return scanRun(row, r, append([]any{&r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.HeldVCPU}, more...)...)
 }

@@ -510,13 +510,13 @@ func TestHoldsAreFenced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.HoldForRun(ctx, r.ID, 0, 1000, august); !fault.Is(err, fault.KindConflict) {
+		if err := db.HoldForRun(ctx, r.ID, 0, 60, august); !fault.Is(err, fault.KindConflict) {
 			t.Errorf("under an old fence: %v", err)
 		}
-		if err := db.HoldForRun(ctx, r.ID, 1, 1000, august); err != nil {
+		if err := db.HoldForRun(ctx, r.ID, 1, 60, august); err != nil {
 			t.Error(err)
 		}
-		if held, err := db.HeldFor(ctx, string(r.ID)); err != nil || held != before+1000 {
+		if held, err := db.HeldFor(ctx, string(r.ID)); err != nil || held != before+60*r.Price {
 			t.Errorf("held: %d, %v", held, err)
 		}
 		check(t, db, team)

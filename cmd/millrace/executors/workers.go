@@ -130,6 +130,6 @@ func (w *Workers) Choose(ctx context.Context, want runs.Wanted) (runs.Chosen, er
 }
 
 // Serves reports whether a size can ever be served, and what it costs.
-func (w *Workers) Serves(ctx context.Context, executor string, s credits.Size) (percent int, reason string, ok bool) {
-	return offers.Served(w.Choose(ctx, runs.Wanted{Executor: executor, Size: s}))
+func (w *Workers) Serves(ctx context.Context, executor string, allowed []string, s credits.Size) (percent int, reason string, ok bool) {
+	return offers.Served(w.Choose(ctx, runs.Wanted{Executor: executor, Allowed: allowed, Size: s}))
 }

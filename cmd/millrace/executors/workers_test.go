@@ -62,10 +62,10 @@ func TestTheOffersOfOtherServers(t *testing.T) {
 				t.Errorf("%+v: %+v, %v", size, chosen, err)
 			}
 		}
-		if percent, reason, ok := w.Serves(t.Context(), "slow", credits.Size{VCPU: 1, RAMGB: 1}); !ok || percent != 50 {
+		if percent, reason, ok := w.Serves(t.Context(), "slow", nil, credits.Size{VCPU: 1, RAMGB: 1}); !ok || percent != 50 {
 			t.Errorf("%d, %q, %t", percent, reason, ok)
 		}
-		if _, reason, ok := w.Serves(t.Context(), "nowhere", credits.Size{VCPU: 1, RAMGB: 1}); ok || !strings.Contains(reason, "nowhere") {
+		if _, reason, ok := w.Serves(t.Context(), "nowhere", nil, credits.Size{VCPU: 1, RAMGB: 1}); ok || !strings.Contains(reason, "nowhere") {
 			t.Errorf("%q, %t", reason, ok)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,17 @@ type Catalog struct {
 	Rates    Rates
 	Plans    []PlanTerms // the smallest first
 	Packages []Package   // each at the place of its index
+	Off      bool        // nothing costs anything, and no plan has limits
+}
+
+// WithoutBilling is the catalog of an installation without money: its plans are names
+// without credits and limits.
+func (c Catalog) WithoutBilling() Catalog {
+	off := Catalog{Off: true, Plans: make([]PlanTerms, len(c.Plans))}
+	for i, terms := range c.Plans {
+		off.Plans[i] = PlanTerms{Name: terms.Name}
+	}
+	return off
 }
 
 // DefaultCatalog is what holds where the operator says nothing else.

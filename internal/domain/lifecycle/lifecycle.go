@@ -92,6 +92,7 @@ const (
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"
 	BudgetExhausted  ErrorCode = "budget_exhausted"
+	QuotaExhausted   ErrorCode = "quota_exhausted"
 	CreditsExhausted ErrorCode = "credits_exhausted"
 	Silent           ErrorCode = "silent" // a reported run of which nothing is heard
 	Internal         ErrorCode = "internal"
@@ -100,7 +101,7 @@ const (
 // Ends is the state in which a run ends for this reason.
 func (c ErrorCode) Ends() Status {
 	switch c {
-	case WorkerLost, PlanTimeLimit, BudgetExhausted, CreditsExhausted, Silent, Internal:
+	case WorkerLost, PlanTimeLimit, BudgetExhausted, QuotaExhausted, CreditsExhausted, Silent, Internal:
 		return Interrupted
 	}
 	return Failed

@@ -53,7 +53,7 @@ func TestWhoAnswersForWhat(t *testing.T) {
 	for code, want := range map[ErrorCode]Status{
 		NodeFailedCode: Failed, OutOfMemory: Failed, NodeTimeout: Failed, ImageUnavailable: Failed, InputMissing: Failed,
 		OutputMissing: Failed, OutputMismatch: Failed,
-		WorkerLost: Interrupted, PlanTimeLimit: Interrupted, BudgetExhausted: Interrupted, CreditsExhausted: Interrupted, Internal: Interrupted,
+		WorkerLost: Interrupted, PlanTimeLimit: Interrupted, BudgetExhausted: Interrupted, QuotaExhausted: Interrupted, CreditsExhausted: Interrupted, Internal: Interrupted,
 	} {
 		if code.Ends() != want {
 			t.Errorf("%s ends %s, want %s", code, code.Ends(), want)

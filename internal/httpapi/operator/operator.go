@@ -5,6 +5,7 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/quotas"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity/groups"
 	"github.com/millrace/millrace/internal/operator"
@@ -81,9 +82,12 @@ func (a *API) Chores(x *kernel.Exchange) (kernel.Answer, error) {
 }
 
 func teamOut(t operator.Team) api.OperatorTeam {
+	q := t.Quotas
 	return api.OperatorTeam{
 		ID: string(t.ID), Name: t.Name, Plan: api.Plan(t.Plan), Members: t.Members, StorageBytes: t.Storage, CreditsSpent: t.Spent.Float(), CreditsLeft: t.Left.Float(),
 		CreatedAt: api.At(t.CreatedAt), SuspendedAt: kernel.TimeOrNull(t.SuspendedAt),
+		Executors: namesOut(q.Executors), Slurm: slurmOut(q.Slurm), StorageGb: q.Storage.In(credits.GB), MonthlyVcpuHours: q.Team.In(quotas.Hour), PerPersonVcpuHours: q.Person.In(quotas.Hour),
+		UsedVcpuHours: quotas.HoursOf(t.VCPU.Used), HeldVcpuHours: quotas.HoursOf(t.VCPU.Held),
 	}
 }
 

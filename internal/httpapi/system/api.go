@@ -18,5 +18,6 @@ type API struct {
 	Runs      *runs.Service
 	Chat      *ai.Chat
 	SendsMail bool // mails reach people; without, they are files for the operator
+	Charges   bool // runs and storage cost credits
 	App       App
 }

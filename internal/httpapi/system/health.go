@@ -69,6 +69,6 @@ func (a *API) check(ctx context.Context) map[string]string {
 // Features says what the installation is equipped with.
 func (a *API) Features(x *kernel.Exchange) (kernel.Answer, error) {
 	return kernel.Answer{Data: api.Features{
-		Chat: a.Chat != nil && a.Chat.Ready() == nil, Mail: a.SendsMail, Gpu: a.Runs.OffersGPU(x.Context()),
+		Chat: a.Chat != nil && a.Chat.Ready() == nil, Mail: a.SendsMail, Gpu: a.Runs.OffersGPU(x.Context(), nil), Billing: a.Charges,
 	}}, nil
 }

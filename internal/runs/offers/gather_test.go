@@ -2,6 +2,7 @@ package offers
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestARunAsksForWhatItsNodesNeed(t *testing.T) {
 			t.Fatal(wrong)
 		}
 		want.Executor = "cluster"
-		if got := WantedBy(g, size, "cluster"); got != want {
+		if got := WantedBy(g, size, "cluster"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s asks for %+v", definition, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/pipeline"
+	"github.com/millrace/millrace/internal/domain/quotas"
 )
 
 // Worker is what one has for runs.
@@ -43,7 +44,8 @@ const RememberedFor = 7 * 24 * time.Hour
 
 // Wanted is what a run asks of an executor.
 type Wanted struct {
-	Executor string // by name; empty: whichever serves it
+	Executor string   // by name; empty: whichever serves it
+	Allowed  []string // the executors that its team may use; nil: all
 	Size     credits.Size
 	Images   bool // some of its nodes have one
 
@@ -74,6 +76,9 @@ const (
 	NoEngine       = "no_pipeline_engine"
 )
 
+// NotAllowed is the code of a refusal of an executor that the team may not use.
+const NotAllowed = "executor_not_allowed"
+
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
 // has its software, or else the first that can serve it at all. CPU and memory
@@ -84,6 +89,14 @@ const (
 // waits: that there is no worker at the moment is not the run's fault. Only what
 // none of them can serve is refused.
 func Choose(offers, away []Worker, w Wanted) (Chosen, error) {
+	if w.Executor != "" && !quotas.Allows(w.Allowed, w.Executor) {
+		return Chosen{}, fault.Forbidden("your team may not use the executor %q: choose one of %s, or ask an operator of the installation to allow it", w.Executor[:min(len(w.Executor), 40)], strings.Join(w.Allowed, ", ")).WithCode(NotAllowed)
+	}
+	some := len(offers) > 0
+	offers, away = AllowedOf(offers, w.Allowed), AllowedOf(away, w.Allowed)
+	if some && len(offers) == 0 && len(away) == 0 {
+		return Chosen{}, fault.Conflict("none of the executors that your team may use (%s) is here now: ask an operator of the installation", strings.Join(w.Allowed, ", ")).WithCode("no_capacity")
+	}
 	if w.Executor != "" {
 		other := func(o Worker) bool { return o.Executor != w.Executor }
 		names := offers
@@ -112,6 +125,14 @@ func Choose(offers, away []Worker, w Wanted) (Chosen, error) {
 		return Chosen{}, fault.Conflict("no executor that serves this run has %s: have the operator install it (%s)", w.Launches.Title(), pipeline.Install(w.Launches)).WithCode(NoEngine)
 	}
 	return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
+}
+
+// AllowedOf are those of workers whose executor is among the names; nil are all.
+func AllowedOf(list []Worker, names []string) []Worker {
+	if names == nil {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(o Worker) bool { return !quotas.Allows(names, o.Executor) })
 }
 
 // lack is what a worker has not that a run needs. Of several workers, the one that lacks

@@ -1208,6 +1208,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/billing/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the team may use
+         * @description Gives the quotas that an operator of the installation has set for the team, with what the team and the caller have used of them. Owners and admins also see everybody's part.
+         */
+        get: operations["getQuotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/billing/budgets": {
         parameters: {
             query?: never;
@@ -2370,6 +2390,50 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/operator/teams/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change what a team may use
+         * @description Changes a team's plan and its quotas, whether billing is on or off. What is absent stays as it is; null removes a limit. It counts for runs and uploads from then on: runs that wait or run behave as with a hard budget.
+         */
+        patch: operations["changeTeamQuotas"];
+        trace?: never;
+    };
+    "/api/operator/teams/default": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what new teams begin with
+         * @description Gives the plan and the quotas that a new team is created with.
+         */
+        get: operations["getNewTeams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change what new teams begin with
+         * @description Changes the plan and the quotas that a new team is created with. Teams that exist stay as they are.
+         */
+        patch: operations["changeNewTeams"];
         trace?: never;
     };
     "/api/operator/errors": {
@@ -4905,6 +4969,8 @@ export interface components {
             only?: string[] | null;
         };
         Features: {
+            /** @description Runs and storage cost credits. Without it nothing is charged, and only quotas count. */
+            billing: boolean;
             /** @description A chat model is configured. */
             chat: boolean;
             /** @description Email is sent; without it, emails are files that only the operator sees. */
@@ -5243,7 +5309,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `quota_exhausted`, `credits_exhausted`, `silent`, `internal`. */
             errorCode: string | null;
             /** @description A sentence that names the step and the cause. If a task of a pipeline failed, its last lines follow after an empty line. */
             errorMessage: string | null;
@@ -6428,6 +6494,89 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             suspendedAt: string | null;
+            /** @description The executors that the team may use, by name. Null: all. */
+            executors: string[] | null;
+            slurm: components["schemas"]["SlurmNames"];
+            /** @description Null: no limit. */
+            storageGb: number | null;
+            /** @description Of the whole team in a calendar month (UTC). Null: no limit. */
+            monthlyVcpuHours: number | null;
+            /** @description Of each person in a calendar month (UTC). Null: no limit. */
+            perPersonVcpuHours: number | null;
+            /** @description This month. */
+            usedVcpuHours: number;
+            /** @description For runs that have not ended. */
+            heldVcpuHours: number;
+        };
+        /** @description How the team's jobs are accounted for on Slurm. Null is the executor's own setting. */
+        SlurmNames: {
+            account: string | null;
+            qos: string | null;
+            wckey: string | null;
+        };
+        /** @description What is absent stays as it is; null removes a limit. */
+        OperatorTeamEdit: {
+            plan?: string;
+            executors?: string[] | null;
+            slurm?: {
+                account?: string | null;
+                qos?: string | null;
+                wckey?: string | null;
+            } | null;
+            /** @description Null: no limit. */
+            storageGb?: number | null;
+            /** @description Of the whole team in a calendar month (UTC). Null: no limit. */
+            monthlyVcpuHours?: number | null;
+            /** @description Of each person in a calendar month (UTC). Null: no limit. */
+            perPersonVcpuHours?: number | null;
+        };
+        OperatorNewTeams: {
+            plan: components["schemas"]["Plan"];
+            /** @description The executors that the team may use, by name. Null: all. */
+            executors: string[] | null;
+            slurm: components["schemas"]["SlurmNames"];
+            /** @description Null: no limit. */
+            storageGb: number | null;
+            /** @description Of the whole team in a calendar month (UTC). Null: no limit. */
+            monthlyVcpuHours: number | null;
+            /** @description Of each person in a calendar month (UTC). Null: no limit. */
+            perPersonVcpuHours: number | null;
+        };
+        /** @description Hours of vCPUs in this calendar month. */
+        VcpuUse: {
+            usedVcpuHours: number;
+            /** @description For runs that have not ended. */
+            heldVcpuHours: number;
+        };
+        TeamQuotas: {
+            /** @description The executors that the team may use, by name. Null: all. */
+            executors: string[] | null;
+            /** @description Null: no limit. */
+            storageGb: number | null;
+            /** @description Of the whole team in a calendar month (UTC). Null: no limit. */
+            monthlyVcpuHours: number | null;
+            /** @description Of each person in a calendar month (UTC). Null: no limit. */
+            perPersonVcpuHours: number | null;
+            /**
+             * Format: int64
+             * @description What the team keeps.
+             */
+            storageBytes: number;
+            team: components["schemas"]["VcpuUse"];
+            own: components["schemas"]["VcpuUse"];
+            /** @description Everybody's part, most first, for owners and admins; null for others. Guests are one entry without an id. */
+            people: components["schemas"]["PersonVcpuUse"][] | null;
+            /**
+             * Format: date-time
+             * @description When the use of vCPU hours begins anew.
+             */
+            renewsAt: string;
+        };
+        PersonVcpuUse: {
+            id: string | null;
+            name: string | null;
+            usedVcpuHours: number;
+            heldVcpuHours: number;
         };
         OperatorError: {
             /** Format: date-time */
@@ -10816,6 +10965,37 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getQuotas: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["TeamQuotas"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listBudgets: {
         parameters: {
             query?: never;
@@ -13658,6 +13838,128 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    changeTeamQuotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "executors": [
+                 *         "local",
+                 *         "cluster"
+                 *       ],
+                 *       "slurm": {
+                 *         "account": "genomics"
+                 *       },
+                 *       "monthlyVcpuHours": 2000,
+                 *       "perPersonVcpuHours": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorTeamEdit"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorTeam"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getNewTeams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorNewTeams"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    changeNewTeams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "plan": "pro",
+                 *       "monthlyVcpuHours": 500,
+                 *       "storageGb": 100
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorTeamEdit"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorNewTeams"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listErrors: {
         parameters: {
             query?: {
@@ -14756,7 +15058,8 @@ export interface operations {
                      *       "data": {
                      *         "chat": true,
                      *         "mail": false,
-                     *         "gpu": false
+                     *         "gpu": false,
+                     *         "billing": true
                      *       }
                      *     }
                      */

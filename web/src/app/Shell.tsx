@@ -5,7 +5,7 @@ import { isFailure } from "../api/failure.ts";
 import { DropAnywhere } from "../files/DropAnywhere.tsx";
 import { useTrayShown } from "../files/tray.ts";
 import { NoTeamPage } from "../identity/NoTeamPage.tsx";
-import { useArrival } from "../identity/queries.ts";
+import { useArrival, useMissing } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
 import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
 import { UserMenu } from "../identity/UserMenu.tsx";
@@ -135,6 +135,7 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
     addEventListener("keydown", close);
     return () => removeEventListener("keydown", close);
   }, [open, onClose]);
+  const free = useMissing("billing");
   return (
     <>
       {open && <div className="fixed inset-0 z-30 bg-[rgb(8_14_18/45%)] md:hidden" onClick={onClose} aria-hidden />}
@@ -182,7 +183,7 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
                 className="flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm"
               >
                 <Icon className="size-4.5" aria-hidden />
-                {label}
+                {to === "/billing" && free ? "Quotas" : label}
               </Link>
             </li>
           ))}

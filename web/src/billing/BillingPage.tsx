@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ExternalLink, FileDown } from "lucide-react";
 import { useState } from "react";
 import { useApi } from "../api/team.ts";
-import { useWhyNot } from "../identity/queries.ts";
+import { useMissing, useWhyNot } from "../identity/queries.ts";
 import { Unverified } from "../identity/Unverified.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
@@ -19,10 +19,22 @@ import { Budgets } from "./Budgets.tsx";
 import { Chart } from "./Chart.tsx";
 import { Costs } from "./Costs.tsx";
 import { runway } from "./model.ts";
+import { Quotas } from "./Quotas.tsx";
 import { creditsQuery, type Days, invoicesQuery, packagesQuery, startTopUp, usageQuery } from "./queries.ts";
 import { Usage } from "./Usage.tsx";
 
 export function BillingPage() {
+  if (useMissing("billing")) {
+    return (
+      <Page title="Quotas" intro="What the team may use. Nothing is charged on this server.">
+        <Quotas />
+      </Page>
+    );
+  }
+  return <WithPrices />;
+}
+
+function WithPrices() {
   const balance = useQuery(creditsQuery);
   const recent = useQuery(usageQuery(30));
   const whyNot = useWhyNot()("manage billing");
@@ -38,6 +50,7 @@ export function BillingPage() {
           )}
         </Answer>
       </div>
+      <Quotas />
       <Daily />
       <Costs />
       <Budgets />

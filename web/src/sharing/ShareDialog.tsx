@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useApi } from "../api/team.ts";
-import { useWhyNot } from "../identity/queries.ts";
+import { useMissing, useWhyNot } from "../identity/queries.ts";
 import { type Lifetime, LifetimeField, LinkList, NewLink } from "../page/Links.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -43,6 +43,7 @@ export function ShareDialog({ workflowId, workflowName, open, onOpenChange }: Sh
 }
 
 function LinkForm({ workflowId }: { workflowId: string }) {
+  const free = useMissing("billing");
   const api = useApi();
   const [role, setRole] = useState<"viewer" | "editor">("viewer");
   const [hours, setHours] = useState<Lifetime>("168");
@@ -87,7 +88,7 @@ function LinkForm({ workflowId }: { workflowId: string }) {
             placeholder="unlimited"
           />
         </Field>
-        {role === "editor" && (
+        {role === "editor" && !free && (
           <Field label="Spending limit (credits)" optional>
             <Input
               type="number"

@@ -1400,6 +1400,10 @@ class Features(Model):
     model_config = ConfigDict(
         extra='allow',
     )
+    billing: bool
+    """
+    Runs and storage cost credits. Without it nothing is charged, and only quotas count.
+    """
     chat: bool
     """
     A chat model is configured.
@@ -2694,25 +2698,107 @@ class InvitationList(Model):
     """
 
 
-class OperatorTeam(Model):
+class SlurmNames(Model):
+    """
+    How the team's jobs are accounted for on Slurm. Null is the executor's own setting.
+    """
+
     model_config = ConfigDict(
         extra='allow',
     )
-    id: str
-    name: str
+    account: str | None
+    qos: str | None
+    wckey: str | None
+
+
+class Executor1(RootModel[str]):
+    root: Annotated[str, Field(max_length=32, min_length=1, pattern='^[a-z][a-z0-9-]{0,31}$')]
+
+
+class Slurm(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    account: Annotated[str | None, Field(max_length=64)] = None
+    qos: Annotated[str | None, Field(max_length=64)] = None
+    wckey: Annotated[str | None, Field(max_length=64)] = None
+
+
+class OperatorTeamEdit(Model):
+    """
+    What is absent stays as it is; null removes a limit.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    plan: str | None = None
+    executors: Annotated[list[Executor1] | None, Field(max_length=50, min_length=1)] = None
+    slurm: Slurm | None = None
+    storage_gb: Annotated[float | None, Field(alias='storageGb', ge=0.0, le=1073741824.0)] = None
+    """
+    Null: no limit.
+    """
+    monthly_vcpu_hours: Annotated[float | None, Field(alias='monthlyVcpuHours', ge=0.0, le=1000000000.0)] = None
+    """
+    Of the whole team in a calendar month (UTC). Null: no limit.
+    """
+    per_person_vcpu_hours: Annotated[float | None, Field(alias='perPersonVcpuHours', ge=0.0, le=1000000000.0)] = None
+    """
+    Of each person in a calendar month (UTC). Null: no limit.
+    """
+
+
+class OperatorNewTeams(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
     plan: Annotated[str, Field(max_length=64)]
     """
     The plan's name: `free`, `pro`, `team`, or one that the operator defines.
     """
-    members: int
-    storage_bytes: Annotated[int, Field(alias='storageBytes')]
-    credits_spent: Annotated[float, Field(alias='creditsSpent')]
+    executors: list[str] | None
     """
-    This month.
+    The executors that the team may use, by name. Null: all.
     """
-    credits_left: Annotated[float, Field(alias='creditsLeft')]
-    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
-    suspended_at: Annotated[AwareDatetime | None, Field(alias='suspendedAt')]
+    slurm: SlurmNames
+    storage_gb: Annotated[float | None, Field(alias='storageGb', ge=0.0, le=1073741824.0)]
+    """
+    Null: no limit.
+    """
+    monthly_vcpu_hours: Annotated[float | None, Field(alias='monthlyVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of the whole team in a calendar month (UTC). Null: no limit.
+    """
+    per_person_vcpu_hours: Annotated[float | None, Field(alias='perPersonVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of each person in a calendar month (UTC). Null: no limit.
+    """
+
+
+class VcpuUse(Model):
+    """
+    Hours of vCPUs in this calendar month.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    used_vcpu_hours: Annotated[float, Field(alias='usedVcpuHours')]
+    held_vcpu_hours: Annotated[float, Field(alias='heldVcpuHours')]
+    """
+    For runs that have not ended.
+    """
+
+
+class PersonVcpuUse(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str | None
+    name: str | None
+    used_vcpu_hours: Annotated[float, Field(alias='usedVcpuHours')]
+    held_vcpu_hours: Annotated[float, Field(alias='heldVcpuHours')]
 
 
 class OperatorError(Model):
@@ -4178,7 +4264,7 @@ class RunRow(Model):
     started_by: Annotated[StartedBy, Field(alias='startedBy')]
     error_code: Annotated[str | None, Field(alias='errorCode')]
     """
-    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
+    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `quota_exhausted`, `credits_exhausted`, `silent`, `internal`.
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
@@ -4763,6 +4849,88 @@ class InvitationResult(Model):
     Why the address was not invited.
     """
     invitation: TeamInvitation | None
+
+
+class OperatorTeam(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    name: str
+    plan: Annotated[str, Field(max_length=64)]
+    """
+    The plan's name: `free`, `pro`, `team`, or one that the operator defines.
+    """
+    members: int
+    storage_bytes: Annotated[int, Field(alias='storageBytes')]
+    credits_spent: Annotated[float, Field(alias='creditsSpent')]
+    """
+    This month.
+    """
+    credits_left: Annotated[float, Field(alias='creditsLeft')]
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    suspended_at: Annotated[AwareDatetime | None, Field(alias='suspendedAt')]
+    executors: list[str] | None
+    """
+    The executors that the team may use, by name. Null: all.
+    """
+    slurm: SlurmNames
+    storage_gb: Annotated[float | None, Field(alias='storageGb', ge=0.0, le=1073741824.0)]
+    """
+    Null: no limit.
+    """
+    monthly_vcpu_hours: Annotated[float | None, Field(alias='monthlyVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of the whole team in a calendar month (UTC). Null: no limit.
+    """
+    per_person_vcpu_hours: Annotated[float | None, Field(alias='perPersonVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of each person in a calendar month (UTC). Null: no limit.
+    """
+    used_vcpu_hours: Annotated[float, Field(alias='usedVcpuHours')]
+    """
+    This month.
+    """
+    held_vcpu_hours: Annotated[float, Field(alias='heldVcpuHours')]
+    """
+    For runs that have not ended.
+    """
+
+
+class TeamQuotas(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    executors: list[str] | None
+    """
+    The executors that the team may use, by name. Null: all.
+    """
+    storage_gb: Annotated[float | None, Field(alias='storageGb', ge=0.0, le=1073741824.0)]
+    """
+    Null: no limit.
+    """
+    monthly_vcpu_hours: Annotated[float | None, Field(alias='monthlyVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of the whole team in a calendar month (UTC). Null: no limit.
+    """
+    per_person_vcpu_hours: Annotated[float | None, Field(alias='perPersonVcpuHours', ge=0.0, le=1000000000.0)]
+    """
+    Of each person in a calendar month (UTC). Null: no limit.
+    """
+    storage_bytes: Annotated[int, Field(alias='storageBytes')]
+    """
+    What the team keeps.
+    """
+    team: VcpuUse
+    own: VcpuUse
+    people: list[PersonVcpuUse] | None
+    """
+    Everybody's part, most first, for owners and admins; null for others. Guests are one entry without an id.
+    """
+    renews_at: Annotated[AwareDatetime, Field(alias='renewsAt')]
+    """
+    When the use of vCPU hours begins anew.
+    """
 
 
 class GroupMapping(Model):

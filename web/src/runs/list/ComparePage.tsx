@@ -4,6 +4,7 @@ import { ArrowLeftRight, GitCompare } from "lucide-react";
 import { lazy, type ReactNode, Suspense } from "react";
 import { ask, type Schemas } from "../../api/client.ts";
 import { apiOf } from "../../api/team.ts";
+import { useMissing } from "../../identity/queries.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { Page, Section } from "../../page/Page.tsx";
 import { runTitle } from "../../page/runTitle.ts";
@@ -77,6 +78,7 @@ function stepText(node: Schemas["RunNode"] | null): string {
 }
 
 function Sides({ comparison }: { comparison: Comparison }) {
+  const free = useMissing("billing");
   const { a, b, outputCounts: counts } = comparison;
   const steps = new Map(comparison.nodes.map((node) => [node.id, node.name]));
   const files = (list: Schemas["GivenFile"][]) => list.map((file) => file.name).join(", ") || "–";
@@ -92,7 +94,7 @@ function Sides({ comparison }: { comparison: Comparison }) {
         rows={[
           ["State", <StatusPill key="a" status={a.status} />, <StatusPill key="b" status={b.status} />],
           ["Duration", took(a.durationMs), took(b.durationMs)],
-          ["Credits", credits(a.creditsUsed), credits(b.creditsUsed)],
+          ...(free ? [] : [["Credits", credits(a.creditsUsed), credits(b.creditsUsed)] as [string, string, string]]),
           ["Size", `${a.compute.vcpu} vCPU, ${a.compute.ramGb} GB`, `${b.compute.vcpu} vCPU, ${b.compute.ramGb} GB`],
         ]}
       />

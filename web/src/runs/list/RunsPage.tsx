@@ -3,7 +3,7 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { Play, Radio, Search, Table2, X } from "lucide-react";
 import { useState } from "react";
 import { useApi } from "../../api/team.ts";
-import { useMe } from "../../identity/queries.ts";
+import { useMe, useMissing } from "../../identity/queries.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { Elsewhere } from "../../page/Elsewhere.tsx";
 import { Favorite, useFavorites } from "../../page/Favorite.tsx";
@@ -208,6 +208,7 @@ function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {
 }
 
 function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
+  const free = useMissing("billing");
   const api = useApi();
   const [older, setOlder] = useState<RunRow[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
@@ -242,7 +243,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
             <Th className="max-md:hidden">Started by</Th>
             <Th className="max-md:hidden">When</Th>
             <Th className="text-right max-md:hidden">Duration</Th>
-            <Th className="text-right max-md:hidden">Credits</Th>
+            {!free && <Th className="text-right max-md:hidden">Credits</Th>}
           </>
         }
       >
@@ -314,7 +315,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
             <Td className="tabular text-right whitespace-nowrap max-md:hidden">
               <Took run={run} />
             </Td>
-            <Td className="tabular text-right max-md:hidden">{credits(run.creditsUsed)}</Td>
+            {!free && <Td className="tabular text-right max-md:hidden">{credits(run.creditsUsed)}</Td>}
           </tr>
         ))}
       </Table>

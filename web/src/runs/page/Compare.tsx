@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { DiffView } from "../../graph/DiffView.tsx";
+import { useMissing } from "../../identity/queries.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { looks, StatusPill } from "../../page/status.tsx";
 import { credits, duration } from "../../ui/format.ts";
@@ -32,6 +33,7 @@ function Beside({ run, other }: { run: Run; other: string }) {
 }
 
 function Both({ before, after }: { before: Run; after: Run }) {
+  const free = useMissing("billing");
   const took = (ms: number | null) => (ms === null ? "–" : duration(ms));
   const old = new Map(before.nodes.map((node) => [node.id, node]));
   const nodes = after.nodes.map((node): Row => {
@@ -56,7 +58,9 @@ function Both({ before, after }: { before: Run; after: Run }) {
         title="Summary"
         rows={[
           { name: "Duration", before: took(before.durationMs), after: took(after.durationMs) },
-          { name: "Credits", before: credits(before.creditsUsed), after: credits(after.creditsUsed) },
+          ...(free
+            ? []
+            : [{ name: "Credits", before: credits(before.creditsUsed), after: credits(after.creditsUsed) }]),
           ...compared(
             { Size: `${before.compute.vcpu} vCPU, ${before.compute.ramGb} GB` },
             { Size: `${after.compute.vcpu} vCPU, ${after.compute.ramGb} GB` },

@@ -33,6 +33,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
   const run = useStore(store.state, (state) => state.run);
   const step = useStore(store.state, (state) => state.step);
   const going = active(run.status);
+  const free = useMissing("billing");
   return (
     <header className="mb-4">
       <div className="flex flex-wrap items-start justify-between gap-3">
@@ -66,7 +67,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
             <span className="tabular">
               <Took run={run} />
             </span>
-            {!isReported(run) && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
+            {!isReported(run) && !free && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
             {run.reused && <span className="tabular">{reusedText(store.run.nodes, run.reused)}</span>}
           </p>
         </div>
@@ -212,6 +213,7 @@ function Actions({ run }: { run: Given }) {
 }
 
 function CancelButton({ run }: { run: Given }) {
+  const free = useMissing("billing");
   const api = useApi();
   const [asking, setAsking] = useState(false);
   const me = useMe();
@@ -250,7 +252,8 @@ function CancelButton({ run }: { run: Given }) {
         <p>
           {isReported(run)
             ? `The run is marked as cancelled, and what ${run.engine} reports from now on is dropped. The pipeline itself goes on where it runs: stop it there.`
-            : "Running tasks are stopped. Outputs stored so far are kept, and credits used so far are charged."}
+            : "Running tasks are stopped. Outputs stored so far are kept."}{" "}
+          {!isReported(run) && !free && "Credits used so far are charged."}
         </p>
       </ConfirmDialog>
     </>

@@ -65,6 +65,7 @@ const advice: Record<string, string> = {
   plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
   budget_exhausted:
     "A budget or the run's spending limit is used up. Raise it, then retry: completed steps are reused.",
+  quota_exhausted: "A quota of vCPU hours is used up. It renews next month, or an operator can raise it.",
   credits_exhausted: "The team has no credits left. Add credits, then retry: completed steps are reused.",
   internal: "An internal error. Retry, and quote the run ID if it happens again.",
 };

@@ -127,6 +127,7 @@ export function SizePicker({ size, available, onChange }: SizePickerProps) {
 
 /** EstimateNote shows the price of the chosen size and the credits left. */
 export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["Estimate"]> }) {
+  const free = useMissing("billing");
   const balance = useQuery(creditsQuery);
   const { data } = estimate;
   if (!data)
@@ -136,10 +137,13 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
       <Notice tone="warn" title="This size isn't available">
         {sentence(new Error(data.reason ?? "it exceeds your plan"))}{" "}
         <Link to="/billing" className="underline">
-          See plans and credits
+          {free ? "See quotas" : "See plans and credits"}
         </Link>
       </Notice>
     );
+  }
+  if (free) {
+    return null;
   }
   const left = balance.data?.remaining;
   const hour = data.creditsPerHour;

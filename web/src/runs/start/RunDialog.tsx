@@ -6,6 +6,7 @@ import { ApiFailure, isRecord, sentence } from "../../api/failure.ts";
 import { useApi } from "../../api/team.ts";
 import { findingsOf, inWords } from "../../definition/problems.ts";
 import { asText, type Given } from "../../files/addresses.ts";
+import { useMissing } from "../../identity/queries.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { Problem } from "../../page/Problem.tsx";
 import { useGo } from "../../page/useGo.ts";
@@ -126,6 +127,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   const sweeps = Object.keys(varying).length > 0;
   const filled = withoutVaried(fill(definition, texts, files), varying);
   const typed = readTags(useSettled(label.tags));
+  const free = useMissing("billing");
   const estimate = useEstimate(guest ? null : workflowId, size, { tags: typed.error ? [] : typed.tags, executor });
   const body: Schemas["StartRun"] = {
     workflowId,
@@ -219,7 +221,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           </div>
         </details>
       )}
-      {!guest && !sweeps && (
+      {!guest && !sweeps && !free && (
         <Field label="Spending limit (credits)" optional hint="The run is interrupted before it exceeds this limit.">
           <Input
             type="number"

@@ -3,6 +3,7 @@ import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowDown, ArrowUp, Ban, Download } from "lucide-react";
 import { ask } from "../../api/client.ts";
 import { apiOf, useApi } from "../../api/team.ts";
+import { useMissing } from "../../identity/queries.ts";
 import { Answer } from "../../page/Answer.tsx";
 import { Page } from "../../page/Page.tsx";
 import { active, StatusPill } from "../../page/status.tsx";
@@ -88,6 +89,7 @@ function Actions({ sweep, outputs }: { sweep: Sweep; outputs: string }) {
 }
 
 function SweepTable({ sweep }: { sweep: Sweep }) {
+  const free = useMissing("billing");
   const search = useSearch({ from: "/inside/runs/sweeps/$sweepId" });
   const set = useChange<typeof search>();
   const chosen = (search.outputs ?? "").split(",").filter(Boolean);
@@ -96,7 +98,7 @@ function SweepTable({ sweep }: { sweep: Sweep }) {
     ...sweep.varied.map((name): [string, string, Column] => [`p.${name}`, name, { kind: "parameter", name }]),
     ["status", "State", { kind: "status" }],
     ["took", "Duration", { kind: "took" }],
-    ["credits", "Credits", { kind: "credits" }],
+    ...(free ? [] : [["credits", "Credits", { kind: "credits" }] as [string, string, Column]]),
     ...chosen.map((name): [string, string, Column] => [`o.${name}`, name, { kind: "output", name }]),
   ];
   const by = columns.find(([key]) => key === search.by) ?? columns[0];
