@@ -142,6 +142,7 @@ GET /api/operator/queue
 GET /api/operator/disk
 GET /api/operator/chores
 GET /api/operator/teams
+GET /api/operator/usage
 GET /api/operator/teams/default
 PATCH /api/operator/teams/default
 PATCH /api/operator/teams/{id}

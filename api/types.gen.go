@@ -5895,6 +5895,12 @@ type GrantCreditsParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// DownloadUsageParams defines parameters for DownloadUsage.
+type DownloadUsageParams struct {
+	// Month The month.
+	Month string `form:"month" json:"month"`
+}
+
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
 	// Q A part of a name or an email address, or an id.

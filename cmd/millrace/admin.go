@@ -21,7 +21,7 @@ import (
 type adminCommand struct {
 	Init      initCommand      `cmd:"" help:"Write a settings file with defaults."`
 	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, set-operator, suspend, resume, reset-second-factor, delete."`
-	Team      teamCommand      `cmd:"" help:"Teams: list, usage, set-plan, grant, suspend, resume."`
+	Team      teamCommand      `cmd:"" help:"Teams: list, usage, set-plan, set-quota, grant, suspend, resume."`
 	Worker    operate.Workers  `cmd:"" help:"Workers: list, drain, undrain."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
@@ -29,6 +29,7 @@ type adminCommand struct {
 	Mail      operate.Mail     `cmd:"" help:"Mail: test."`
 	Status    operate.Status   `cmd:"" help:"Show the state of the installation: queue, files, background jobs, failed requests."`
 	Ready     operate.Ready    `cmd:"" help:"Check that a server or worker responds; for health checks of containers."`
+	Usage     operate.Usage    `cmd:"" help:"List what was used in a month, by team, person and executor."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
 	Bundle    bundleCommand    `cmd:"" help:"Write what workflows need into a folder, and load it on a machine without network."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Encrypt stored secrets with a new secret key, while no server runs."`
@@ -141,6 +142,8 @@ type teamCommand struct {
 	SetPlan teamSetPlan `cmd:"" help:"Change a team's plan."`
 	Grant   teamGrant   `cmd:"" help:"Add credits that do not expire, or remove credits."`
 
+	SetQuota operate.TeamSetQuota `cmd:"" help:"Set what a team can use: vCPU hours, storage, executors, its Slurm account."`
+
 	Usage   operate.TeamUsage   `cmd:"" help:"List what all teams use: plan, members, storage, credits."`
 	Suspend operate.TeamSuspend `cmd:"" help:"Suspend a team: it can't start runs. Active runs continue."`
 	Resume  operate.TeamResume  `cmd:"" help:"Lift the suspension of a team."`
@@ -169,13 +172,12 @@ func (c *teamList) Run(w console) error {
 type teamSetPlan struct {
 	databaseSettings `embed:""`
 	moneySettings    `embed:""`
-	Team             string `arg:"" help:"ID of the team."`
+	Team             string `arg:"" help:"ID or name of the team."`
 	Plan             string `arg:"" help:"free, pro, team, or one of --plans-file."`
 }
 
 // Run checks the plan's name first.
 func (c *teamSetPlan) Run(w console) error {
-	w = w.audited("operator.plan_set", c.Team, c.Plan)
 	catalog, err := c.catalog()
 	if err != nil {
 		return err
@@ -187,9 +189,13 @@ func (c *teamSetPlan) Run(w console) error {
 	if err != nil {
 		return err
 	}
-	err = db.SetPlan(w.ctx, ids.Team(c.Team), credits.Plan(c.Plan), db.Now())
+	team, err := operate.TeamNamed(w.ctx, db, c.Team)
 	if err == nil {
-		_, err = fmt.Fprintf(w.out, "%s is on plan %s\n", c.Team, c.Plan)
+		w = w.audited("operator.plan_set", string(team), c.Plan)
+		err = db.SetPlan(w.ctx, team, credits.Plan(c.Plan), db.Now())
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(w.out, "%s is on plan %s\n", team, c.Plan)
 	}
 	return errors.Join(err, db.Close())
 }

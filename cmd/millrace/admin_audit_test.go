@@ -76,7 +76,10 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		{1, "", []string{"team", "grant", team, "5"}},
 		{1, "", []string{"client", "add", "lab-tool", "https://example.org/back", "--name", "Lab tool"}},
 		{1, "", []string{"client", "remove", "lab-tool"}},
+		{1, "", []string{"team", "set-quota", team, "--storage-gb", "7"}},
+		{1, "", []string{"team", "set-quota", "default", "--storage-gb", "7"}},
 		{0, "", []string{"team", "usage"}},
+		{0, "", []string{"usage", "--month", "2026-11"}},
 		{1, "", []string{"team", "suspend", team}},
 		{1, "", []string{"team", "resume", team}},
 		{0, "", []string{"worker", "list"}},
@@ -103,6 +106,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		tried[strings.Join(c.args[:min(2, len(c.args))], " ")] = true
 	}
 	tried["ready"] = true  // above, with an address
+	tried["usage"] = true  // above, with a month
 	tried["bundle"] = true // above, with both that it does
 	tried["init"] = true   // there is no installation yet
 	tried["doctor"] = true // it looks, and fails here for what it finds

@@ -84,6 +84,12 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 		t.Error(out)
 	}
 	admin("", "team", "resume", team)
+	if out := admin("", "team", "set-quota", team, "--executors", "local,cluster", "--account", "lab", "--monthly-vcpu-hours", "100.5", "--storage-gb", "none"); !strings.Contains(out, "executors=local,cluster slurm-account=lab slurm-qos=none slurm-wckey=none storage-gb=none monthly-vcpu-hours=100.5 per-person-vcpu-hours=none") {
+		t.Error(out)
+	}
+	if out := admin("", "team", "set-quota", "default", "--per-person-vcpu-hours", "7"); !strings.Contains(out, "new teams: plan=free") || !strings.Contains(out, "per-person-vcpu-hours=7") {
+		t.Error(out)
+	}
 	admin("", "team", "grant", team, "7.5")
 	admin("", "mail", "test", "ada@example.org")
 	await(t, "the mail", func() bool {
@@ -104,16 +110,20 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	// and looking at things is not.
 	mine := s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)["token"].(string)
 	seen := fmt.Sprint(s.want(200, "GET", "/api/audit?action=operator.", "", "Authorization", bearer(mine))["data"])
-	if strings.Count(seen, "operator.") != 4 || strings.Count(seen, "operator.team_suspension") != 2 || !strings.Contains(seen, "operator.credits_granted") || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
+	if strings.Count(seen, "operator.") != 5 || strings.Count(seen, "operator.team_suspension") != 2 || !strings.Contains(seen, "operator.credits_granted") || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
 		t.Error(seen)
 	}
-	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 10 entries, whole") {
+	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 11 entries, whole") {
 		t.Error(out)
 	}
 
 	for _, bad := range [][]string{
 		{"admin", "team", "set-plan", team, "platinum", "--data", dir},
 		{"admin", "team", "set-plan", "team_nobody", "pro", "--data", dir},
+		{"admin", "team", "set-quota", team, "--data", dir},
+		{"admin", "team", "set-quota", "team_nobody", "--storage-gb", "1", "--data", dir},
+		{"admin", "team", "set-quota", team, "--storage-gb", "-1", "--data", dir},
+		{"admin", "team", "set-quota", team, "--account", "$(id)", "--data", dir},
 		{"admin", "user", "disable", "nobody@example.org", "--data", dir},
 		{"admin", "worker", "drain", "nobody", "--data", dir},
 		{"admin", "team", "suspend", "team_nobody", "--data", dir},

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"encoding/csv"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/waittest"
 )
@@ -232,5 +235,60 @@ func TestARunIsExecutedWhereItWasAskedFor(t *testing.T) {
 		if events := strings.Count(r["logs"].(string), "begun"); events != 1 {
 			t.Errorf("%s ran %d times", want, events)
 		}
+	}
+}
+
+// The table of a month counts what Slurm does, of which sacct shows the same times.
+func TestTheUsageOfAMonthIsWhatSlurmCounts(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := onSlurm(t, t.TempDir(), "--data", data)
+	_, cookie, me := s.signUp("ada")
+	team := me["team"].(map[string]any)["id"].(string)
+	database := s.cmd.Env
+	admin := func(args ...string) string {
+		c := millrace(t, append(append([]string{"admin"}, args...), "--data", data)...)
+		c.Env = database
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return string(out)
+	}
+	admin("team", "set-quota", team, "--account", "genomics", "--wckey", "grant.7")
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","command":"sleep 2","resources":{"vcpu":2},"scatter":{"over":"[1,2]"}}]}}`, "Cookie", cookie)["id"].(string)
+	var cpu, jobs float64
+	for range 2 {
+		id := s.beginRun(cookie, fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":2,"ramGb":8}}`, w))
+		if r := s.endedFor(cookie, id); r["status"] != "completed" {
+			t.Fatalf("%v: %v", r["status"], r["errorMessage"])
+		}
+		for _, shard := range s.want(200, "GET", "/api/runs/"+id+"/nodes/a/shards", "", "Cookie", cookie)["data"].([]any) {
+			job, _ := shard.(map[string]any)["attempts"].([]any)[0].(map[string]any)["job"].(map[string]any)
+			said, err := exec.Command("scontrol", "show", "job", "--oneliner", fmt.Sprint(job["id"])).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v %s", err, said)
+			}
+			for _, want := range []string{" Account=genomics ", " Comment=" + id + ".a.", "_s_team:" + team + ",person=ada:user_"} {
+				if !strings.Contains(string(said), want) {
+					t.Errorf("%q is not in %s", want, said)
+				}
+			}
+			var cpus, hours, minutes, seconds float64
+			for _, field := range strings.Fields(string(said)) {
+				_, _ = fmt.Sscanf(field, "NumCPUs=%f", &cpus)
+				_, _ = fmt.Sscanf(field, "RunTime=%f:%f:%f", &hours, &minutes, &seconds)
+			}
+			cpu += cpus * (hours*3600 + minutes*60 + seconds)
+			jobs++
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(admin("usage", "--month", time.Now().UTC().Format("2006-01"), "--csv"))).ReadAll()
+	if err != nil || len(rows) != 2 || rows[1][0] != team || rows[1][5] != fmt.Sprint(jobs) {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	// Slurm counts whole seconds, and the time that its daemons take around a task.
+	if counted, err := strconv.ParseFloat(rows[1][7], 64); err != nil || math.Abs(counted-cpu) > 2*2*jobs || counted < 2*2*jobs {
+		t.Errorf("%v CPU seconds are counted, Slurm counted %v, %v", rows[1][7], cpu, err)
 	}
 }

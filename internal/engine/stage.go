@@ -29,6 +29,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	spec := executor.Spec{
 		Key: r.key(t), Fence: t.row.Fence, Dir: r.e.Bytes.Folder(r.key(t)), Interpreter: n.Interpreter, Command: n.Command,
 		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, AbandonAfter: r.e.AbandonAfter,
+		Owner:   r.owner(),
 		Network: r.e.Network, DiskBytes: r.e.Disk, LogBytes: r.e.TaskLog,
 	}
 	if r.sharesGPUs {
@@ -130,4 +131,16 @@ func (r *runner) inputKeys(n *node) map[string][]string {
 		ports[e.TargetHandle] = append(ports[e.TargetHandle], r.produced.Keys(e.Source, e.SourceHandle)...)
 	}
 	return ports
+}
+
+// owner is whose attempts those of the run are.
+func (r *runner) owner() executor.Owner {
+	o := executor.Owner{
+		Team: string(r.run.Team), TeamName: r.run.TeamName, Person: r.run.Starter.ID, PersonName: r.run.Starter.Name,
+		Account: r.run.Slurm.Account, QOS: r.run.Slurm.QOS, WCKey: r.run.Slurm.WCKey,
+	}
+	if r.run.For != "" { // it was started by a schedule or a trigger of theirs
+		o.Person = string(r.run.For)
+	}
+	return o
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +139,7 @@ func (r *runner) newAttempt(n *node, s *shard) *attempt {
 	t.vcpu, t.ramGB, t.gpu = r.resources(n, s)
 	t.row = runs.Attempt{
 		Node: n.ID, Shard: s.index, Number: s.attempt + 1, Fence: fmt.Sprintf("%d-%s", r.run.Fence, strings.ToLower(rand.Text()[:12])),
-		Host: r.e.Scope, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AbandonedAt: now.Add(r.e.AbandonAfter),
+		Host: r.e.Scope, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), CPUs: max(1, int(math.Ceil(t.vcpu))), StartedAt: now, AbandonedAt: now.Add(r.e.AbandonAfter),
 	}
 	return t
 }

@@ -271,6 +271,7 @@ var routeRows = map[string]rights{
 	"PATCH /api/operator/teams/{id}":                    operators,
 	"GET /api/operator/teams/default":                   operators,
 	"PATCH /api/operator/teams/default":                 operators,
+	"GET /api/operator/usage":                           operators,
 
 	"GET /api/audit":                                          admins(200),
 	"GET /api/audit/export":                                   admins(200),

@@ -152,6 +152,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "PATCH /api/operator/teams/{id}", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.ChangeTeam},
 		{Pattern: "GET /api/operator/teams/default", Who: kernel.Operator, Handle: a.operator.NewTeams},
 		{Pattern: "PATCH /api/operator/teams/default", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.ChangeNewTeams},
+		{Pattern: "GET /api/operator/usage", Who: kernel.Operator, Handle: a.operator.Usage},
 		{Pattern: "GET /api/operator/errors", Who: kernel.Operator, Handle: a.operator.Errors},
 		{Pattern: "GET /api/operator/version", Who: kernel.Operator, Handle: a.operator.Version},
 		{Pattern: "GET /api/operator/audit", Who: kernel.Operator, Handle: a.audit.ListInstallation},

@@ -122,6 +122,7 @@ type Runs interface {
 
 // Keeping is what is asked of everything that is kept.
 type Keeping interface {
+	MonthlyUsage
 	StorageOfAll(ctx context.Context) (Storage, error)
 	ChoresDone(ctx context.Context) ([]Chore, error)
 	// TeamsAfter are teams in the order of their ids.

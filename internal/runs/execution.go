@@ -107,6 +107,7 @@ type Attempt struct {
 	Message     string // why it failed, for people
 	Item        string // a shard's value, as JSON
 	Memory      int64  // bytes that it was given
+	CPUs        int    // that it was given, in whole ones
 	CacheKey    string // what it computes, and from what; empty: nobody asks
 	Parts       []byte // of the key, a JSON object
 	Outputs     int    // files that it made

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/quotas"
 	"github.com/millrace/millrace/internal/panics"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -93,6 +94,8 @@ type Run struct {
 	BilledSince time.Time     // when its time began to count again; zero while it does not
 
 	Plan     credits.Plan // of its team, and
+	TeamName string       // when a worker took it, as the next
+	Slurm    quotas.Slurm // how its jobs are accounted for
 	HeldVCPU int64        // vCPU-seconds that were held for it when a worker took it
 	LastHeld time.Time    // of one that was taken over: when its last worker was last known to hold it
 }

@@ -311,3 +311,53 @@ func TestWithoutBillingNobodyWaitsForCredits(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The table of a month has what attempts took that ended in it.
+func TestTheUsageOfAMonth(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		ada := signedUp(t, db, "ada@example.org")
+		attempt := func(change func(*runs.Run), began, ended time.Time) {
+			r := newRun(ada.Team.ID)
+			r.Starter.ID, r.Executor = string(ada.ID), "cluster"
+			change(&r)
+			must(t, db.SubmitRun(ctx, r, 60*r.Price, nil))
+			must(t, db.inTx(ctx, func(tx *DB) error {
+				return tx.saveAttempts(ctx, r.ID, []runs.Attempt{{Node: "a", Number: 1, State: runs.AttemptSucceeded, CPUs: 2, StartedAt: began, EndedAt: ended, Placement: runs.Placement{BeganAt: began}}})
+			}))
+		}
+		same := func(*runs.Run) {}
+		september := august.AddDate(0, 1, 0)
+		attempt(same, august, august.Add(time.Hour))
+		attempt(same, august, august.Add(30*time.Minute))
+		attempt(func(r *runs.Run) { r.Executor = "local" }, august, august.Add(time.Minute))
+		attempt(func(r *runs.Run) { r.Starter = runs.Starter{Type: "guest", ID: "guest_1"} }, august, august.Add(time.Minute))
+		attempt(same, august, september) // it counts where it ended
+		room := operator.NewService(operator.Options{Keeping: db})
+		rows, err := room.Usage(ctx, "2026-08")
+		if err != nil || len(rows) != 3 {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		if r := rows[1]; r.Team != ada.Team.ID || r.PersonName != "ada@example.org" || r.Executor != "cluster" || r.Attempts != 2 || r.Elapsed != 90*time.Minute || r.CPU != 3*time.Hour {
+			t.Errorf("%+v", r)
+		}
+		if rows[0].Person != "" || rows[0].CPU != 2*time.Minute || rows[2].Executor != "local" {
+			t.Errorf("%+v", rows)
+		}
+		if rows, err := room.Usage(ctx, "2026-09"); err != nil || len(rows) != 1 || rows[0].Attempts != 1 {
+			t.Errorf("%+v, %v", rows, err)
+		}
+		var text strings.Builder
+		rows[0].TeamName = "=1+1"
+		must(t, operator.WriteUsage(&text, rows[:1], func(s string) string { return "'" + s }))
+		if got := text.String(); !strings.HasPrefix(got, "team,team_name,person,") || !strings.Contains(got, ",'=1+1,") || !strings.Contains(got, "0.033333,120.000,60.000") {
+			t.Error(got)
+		}
+		for _, month := range []string{"", "2026", "2026-13", "2026-8", "2026-08-01", "x"} {
+			if _, err := room.Usage(ctx, month); !fault.Is(err, fault.KindInvalid) {
+				t.Errorf("%q: %v", month, err)
+			}
+		}
+	})
+}

@@ -220,8 +220,10 @@ type takenRun struct {
 // wholeColumns are those of a run with all that it was given, and what is
 // held for it.
 const wholeColumns = runColumns + `, definition, parameters, inputs,
-	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(vcpu_seconds), 0) FROM holds WHERE holds.id = runs.id)`
+	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(vcpu_seconds), 0) FROM holds WHERE holds.id = runs.id),
+	COALESCE((SELECT name FROM teams WHERE teams.id = team_id), ''), COALESCE((SELECT q.slurm_account FROM team_quotas q WHERE q.team_id = runs.team_id), ''),
+	COALESCE((SELECT q.slurm_qos FROM team_quotas q WHERE q.team_id = runs.team_id), ''), COALESCE((SELECT q.slurm_wckey FROM team_quotas q WHERE q.team_id = runs.team_id), '')`
 
 func scanWhole(row scanner, r *runs.Run, more ...any) error {
-	return scanRun(row, r, append([]any{&r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.HeldVCPU}, more...)...)
+	return scanRun(row, r, append([]any{&r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.HeldVCPU, &r.TeamName, &r.Slurm.Account, &r.Slurm.QOS, &r.Slurm.WCKey}, more...)...)
 }

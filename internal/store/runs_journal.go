@@ -84,12 +84,12 @@ func (db *DB) saveAttempts(ctx context.Context, id ids.Run, attempts []runs.Atte
 		}
 		rows = append(rows, []any{
 			id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
-			a.ExitCode, a.Peak, micros(a.AbandonedAt), retry, micros(a.StartedAt), microsOrNull(a.EndedAt), a.Machine, a.Job, a.Inspect, microsOrNull(a.BeganAt),
+			a.ExitCode, a.Peak, micros(a.AbandonedAt), retry, micros(a.StartedAt), microsOrNull(a.EndedAt), a.Machine, a.Job, a.Inspect, microsOrNull(a.BeganAt), a.CPUs,
 		})
 	}
 	return db.insertRows(ctx, `
 		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, outputs,
-			exit_code, peak_memory, away_until, retry_at, started_at, ended_at, machine, job, inspect, began_at)`, `
+			exit_code, peak_memory, away_until, retry_at, started_at, ended_at, machine, job, inspect, began_at, cpus)`, `
 		ON CONFLICT (run_id, node_id, shard, attempt) DO UPDATE SET
 			state = excluded.state, reason = excluded.reason, message = excluded.message, outputs = excluded.outputs,
 			exit_code = excluded.exit_code, peak_memory = excluded.peak_memory,

@@ -48,6 +48,8 @@ type Spec struct {
 	Key   Key    `json:"key"`
 	Fence string `json:"fence"` // of this attempt alone; an exit record without it counts for nothing
 
+	Owner Owner `json:"owner,omitzero"`
+
 	// Dir belongs to the attempt. The engine makes it, with an empty work/,
 	// which becomes the working folder of the command.
 	Dir string `json:"dir"`
@@ -84,6 +86,19 @@ type Spec struct {
 	AbandonAfter time.Duration `json:"away,omitempty"`
 
 	Outputs []OutputPattern `json:"outputs,omitempty"`
+}
+
+// Owner is whose attempt it is, and how a cluster accounts for it. The names are
+// whatever people have typed.
+type Owner struct {
+	Team       string `json:"team,omitempty"`
+	TeamName   string `json:"teamName,omitempty"`
+	Person     string `json:"person,omitempty"`
+	PersonName string `json:"personName,omitempty"`
+
+	Account string `json:"account,omitempty"` // of Slurm, as the next two; empty: that of the settings
+	QOS     string `json:"qos,omitempty"`
+	WCKey   string `json:"wckey,omitempty"`
 }
 
 // Places are an attempt's folders.

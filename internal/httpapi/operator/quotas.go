@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"bytes"
+
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -136,4 +138,19 @@ func namesOut(names []string) *[]string {
 		return nil
 	}
 	return &names
+}
+
+// Usage answers GET /api/operator/usage.
+func (a *API) Usage(x *kernel.Exchange) (kernel.Answer, error) {
+	month := x.Request.URL.Query().Get("month")
+	rows, err := a.Operator.Usage(x.Context(), month)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	var text bytes.Buffer
+	if err := operator.WriteUsage(&text, rows, kernel.Inert); err != nil {
+		return kernel.Answer{}, err
+	}
+	return kernel.Answer{Media: "text/csv; charset=utf-8", Raw: text.Bytes()}.
+		With("Content-Disposition", `attachment; filename="usage-`+month+`.csv"`), nil
 }

@@ -32,3 +32,6 @@ UPDATE holds SET
     user_id = COALESCE((SELECT CASE WHEN r.for_user <> '' THEN r.for_user WHEN r.starter_type = 'user' THEN r.starter_id ELSE '' END FROM runs r WHERE r.id = holds.id), '');
 INSERT INTO vcpu_use (team_id, user_id, period, used, held)
 SELECT team_id, user_id, '', 0, SUM(vcpu_seconds) FROM holds GROUP BY team_id, user_id;
+
+-- The whole CPUs that an attempt had; 0: it is older than this column.
+ALTER TABLE run_attempts ADD COLUMN cpus BIGINT NOT NULL DEFAULT 0;

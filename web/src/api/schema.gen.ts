@@ -2436,6 +2436,26 @@ export interface paths {
         patch: operations["changeNewTeams"];
         trace?: never;
     };
+    "/api/operator/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the usage of a month
+         * @description Gives what the attempts that ended in a month (UTC) took, by team, person and executor, as CSV: `team`, `team_name`, `person`, `person_name`, `executor`, `attempts`, `vcpu_hours`, `cpu_seconds`, `elapsed_seconds`. On Slurm these are the jobs of `sacct`. Runs that were deleted are not in it.
+         */
+        get: operations["downloadUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/operator/errors": {
         parameters: {
             query?: never;
@@ -13956,6 +13976,39 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadUsage: {
+        parameters: {
+            query: {
+                /**
+                 * @description The month.
+                 * @example 2026-11
+                 */
+                month: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example team,team_name,person,person_name,executor,attempts,vcpu_hours,cpu_seconds,elapsed_seconds */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -51,8 +51,9 @@ type Job struct {
 	Permit executor.Permit `json:"-"`
 
 	Key         executor.Key
-	Image       string // empty: the cluster's own
-	Interpreter string `json:",omitempty"`
+	Owner       executor.Owner `json:",omitzero"`
+	Image       string         // empty: the cluster's own
+	Interpreter string         `json:",omitempty"`
 	VCPU        float64
 	MemoryBytes int64
 	DiskBytes   int64

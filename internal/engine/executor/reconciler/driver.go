@@ -213,7 +213,7 @@ func check(s executor.Spec, caps executor.Capabilities, sameMachine bool) error 
 func (d *Driver) jobOf(s executor.Spec) Job {
 	id := s.Key.Folder()
 	j := Job{
-		Name: d.config.JobName(id, s.Fence), ID: id, Fence: s.Fence, Key: s.Key, Image: s.Root, Interpreter: s.Interpreter,
+		Name: d.config.JobName(id, s.Fence), ID: id, Fence: s.Fence, Key: s.Key, Owner: s.Owner, Image: s.Root, Interpreter: s.Interpreter,
 		VCPU: s.VCPU, MemoryBytes: s.MemoryBytes, DiskBytes: s.DiskBytes, GPU: s.GPU, Grace: s.Grace,
 	}
 	for _, in := range s.Inputs {

@@ -43,8 +43,9 @@ type about struct {
 	Limit  time.Duration `json:"limit,omitempty"`
 	Root   string        `json:"root,omitempty"`
 
-	Environment string `json:"environment,omitempty"`
-	Interpreter string `json:"interpreter,omitempty"`
+	Environment string         `json:"environment,omitempty"`
+	Owner       executor.Owner `json:"owner,omitzero"`
+	Interpreter string         `json:"interpreter,omitempty"`
 
 	At time.Time `json:"at"`
 }
@@ -59,7 +60,7 @@ func aboutOf(f job.Folder) (j job.Job, known about, err error) {
 
 func (k about) job(name string, grace time.Duration) reconciler.Job {
 	return reconciler.Job{
-		Name: name, ID: k.Key.Folder(), Fence: k.Fence, Key: k.Key, Image: k.Root, Interpreter: k.Interpreter, VCPU: k.VCPU, MemoryBytes: k.Memory, GPU: k.GPU, Timeout: k.Limit, Grace: grace,
+		Name: name, ID: k.Key.Folder(), Fence: k.Fence, Key: k.Key, Owner: k.Owner, Image: k.Root, Interpreter: k.Interpreter, VCPU: k.VCPU, MemoryBytes: k.Memory, GPU: k.GPU, Timeout: k.Limit, Grace: grace,
 	}
 }
 
@@ -119,7 +120,7 @@ func handed(s executor.Spec, at time.Time) (j job.Job, err error) {
 }
 
 func describe(s executor.Spec, at time.Time) about {
-	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, Environment: s.Environment, Interpreter: s.Interpreter, At: at}
+	known := about{Key: s.Key, Owner: s.Owner, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, Environment: s.Environment, Interpreter: s.Interpreter, At: at}
 	if s.Timeout > 0 {
 		known.Limit = s.Timeout + s.Grace
 	}

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/quotas"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/reconciler"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
@@ -59,10 +61,10 @@ func final(err error) bool {
 }
 
 // options are what sbatch is told of an attempt. Nothing of them was written by
-// people, but what a definition may call its nodes.
+// people, but what a definition may call its nodes, and plain names.
 func (c *cluster) options(j reconciler.Job, dir job.Folder) []string {
 	list := []string{
-		"--job-name=" + j.Name, "--comment=" + j.ID, "--no-requeue", c.export(), "--nodes=1", "--ntasks=1",
+		"--job-name=" + j.Name, "--comment=" + comment(j), "--no-requeue", c.export(), "--nodes=1", "--ntasks=1",
 		"--cpus-per-task=" + strconv.Itoa(max(1, int(math.Ceil(j.VCPU)))),
 		"--mem=" + strconv.FormatInt((max(j.MemoryBytes, leastMemory)+slackMemory)>>20, 10) + "M",
 		"--chdir=" + string(dir), "--output=" + string(dir) + "/slurm.out", "--open-mode=append",
@@ -73,7 +75,46 @@ func (c *cluster) options(j reconciler.Job, dir job.Folder) []string {
 	if j.GPU > 0 {
 		list = append(list, "--gres=gpu:"+strconv.Itoa(j.GPU))
 	}
+	return append(list, accounting(j.Owner)...)
+}
+
+// accounting are the options of a job's team. They come from the database, and from a
+// folder that others may write to: what is no plain name is left out.
+func accounting(o executor.Owner) (list []string) {
+	for _, each := range []struct{ option, name string }{{"--account=", o.Account}, {"--qos=", o.QOS}, {"--wckey=", o.WCKey}} {
+		if quotas.SlurmName(each.name) {
+			list = append(list, each.option+each.name)
+		}
+	}
 	return list
+}
+
+// comment says whose job it is, for the site: plain characters, and not many.
+func comment(j reconciler.Job) string {
+	text := j.ID
+	if o := j.Owner; o.Team != "" {
+		text += ",team=" + plain(o.TeamName) + ":" + plain(o.Team) + ",person=" + plain(o.PersonName) + ":" + plain(o.Person)
+	}
+	return text
+}
+
+const longestWord = 40
+
+// plain is a text without what is not an ASCII letter, a digit or one of a few marks.
+func plain(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if b.Len() == longestWord {
+			break
+		}
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '@':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
 }
 
 // export has Slurm give a job no environment of anybody's: what its command gets

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,5 +191,30 @@ func TestWhatSbatchIsTold(t *testing.T) {
 	want := "#!/bin/sh\n#SBATCH --partition=cpu\n#SBATCH --reservation=course\nexec '/shim' '-run' '/shared/run_1.a.0.1'\n"
 	if got := k.script("/shared/run_1.a.0.1"); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+func TestATeamsJobsAreAccountedForUnderItsNames(t *testing.T) {
+	t.Parallel()
+	k, _ := still(t)
+	j := reconciler.Job{Name: "millrace-i-a", ID: "run_1.a.0.1", Owner: executor.Owner{
+		Team: "team_1", TeamName: "Genomics & Söhne\n--wrap=id", Person: "user_1", PersonName: "Ada $(id) `id` 'x' " + strings.Repeat("a", 200), Account: "lab", QOS: "low.1", WCKey: "grant_7",
+	}}
+	told := k.options(j, "/shared/run_1.a.0.1")
+	for _, want := range []string{
+		"--account=lab", "--qos=low.1", "--wckey=grant_7",
+		"--comment=run_1.a.0.1,team=Genomics___S_hne_--wrap_id:team_1,person=Ada___id___id___x__aaaaaaaaaaaaaaaaaaaaa:user_1",
+	} {
+		if !slices.Contains(told, want) {
+			t.Errorf("%q is not among %q", want, told)
+		}
+	}
+	j.Owner.Account, j.Owner.QOS, j.Owner.WCKey = "--wrap=id", "a b", "a\nb"
+	for _, option := range k.options(j, "/shared/run_1.a.0.1") {
+		for _, name := range []string{"--account", "--qos", "--wckey"} {
+			if strings.HasPrefix(option, name) {
+				t.Errorf("sbatch is told %q", option)
+			}
+		}
 	}
 }
