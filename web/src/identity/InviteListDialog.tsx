@@ -115,9 +115,11 @@ function Results({ list, open, onOpenChange }: { list: Result[] } & OpenProps) {
       wide
       title={`Invited ${plural(invited.length, "person", "people")}`}
       description={
-        sends
-          ? "They get an email with a link to join. Emails are sent a few at a time."
-          : `No email is sent: ${noMail ? "this server sends none" : "confirm your own email address first"}. Send them the links; they're shown only once.`
+        invited.length === 0
+          ? "Nobody was invited."
+          : sends
+            ? "They get an email with a link to join. Emails are sent a few at a time."
+            : `No email is sent: ${noMail ? "this server sends none" : "confirm your own email address first"}. Send them the links; they're shown only once.`
       }
       footer={
         <>

@@ -31,7 +31,7 @@ export function Accounts() {
     );
   }
   return (
-    <Section title="Accounts" intro="Everybody who can sign in, newest first.">
+    <Section title="Accounts" intro="Everybody with an account, newest first.">
       <SearchBox
         className="mb-4 max-w-sm"
         label="Search accounts"
