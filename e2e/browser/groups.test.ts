@@ -10,7 +10,6 @@ afterAll(() => harness?.close());
 test("an operator maps groups at a provider to teams", async () => {
   const ada = await harness.person("Ada Field");
   const { page } = ada;
-  await harness.shell(`millrace admin user set-operator --force ${ada.email}`, { MILLRACE_DATA: harness.data });
   const { id } = (await ada.api("GET", "/api/me")).body.data.team;
   await page.goto(`${harness.url}/operator`);
   const dialog = page.getByRole("dialog");

@@ -11,9 +11,8 @@ test("an operator looks after the installation, and sees nothing of what teams k
   const ada = await harness.person("Ada Field");
   const eve = await harness.person("Eve Wood");
   const { page } = ada;
-  await page.goto(`${harness.url}/operator`);
-  await page.getByText("Only operators of this installation").waitFor();
-  await harness.shell(`millrace admin user set-operator --force ${ada.email}`, { MILLRACE_DATA: harness.data });
+  await eve.page.goto(`${harness.url}/operator`);
+  await eve.page.getByText("Only operators of this installation").waitFor();
 
   const made = await eve.api("POST", "/api/workflows", {
     name: "Sesame flow",

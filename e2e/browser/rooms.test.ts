@@ -149,7 +149,7 @@ test("somebody is invited, joins, and gets another role", async () => {
 
   // No mail goes out before her own address is confirmed.
   await page.getByText("Confirm your email address").waitFor();
-  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByRole("button", { name: "Invite", exact: true }).click();
   await page.getByLabel("Email").fill("eve.holm@example.org");
   await page.getByRole("dialog").getByLabel("Role", { exact: true }).selectOption("viewer");
   await page.getByRole("button", { name: "Create invitation" }).click();
@@ -159,7 +159,7 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.keyboard.press("Escape");
   await harness.verify(ada.email);
   await page.reload();
-  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByRole("button", { name: "Invite", exact: true }).click();
   await page.getByLabel("Email").fill("bob.stein@example.org");
   await page.getByRole("button", { name: "Create invitation" }).click();
   const sent = page.getByRole("dialog", { name: "Send them this link" });

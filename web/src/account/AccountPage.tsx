@@ -14,6 +14,7 @@ import { day } from "../ui/format.ts";
 import { Pill } from "../ui/Pill.tsx";
 import { Time } from "../ui/Time.tsx";
 import { browserName } from "./browser.ts";
+import { DeleteAccount } from "./DeleteAccount.tsx";
 import { Password } from "./Password.tsx";
 import { appsQuery, revokeApp, revokeSession, sessionsQuery } from "./queries.ts";
 import { SecondFactor } from "./SecondFactor.tsx";
@@ -62,6 +63,7 @@ export function AccountPage() {
       {me.passwordSignIn !== false && <Password />}
       <SecondFactor />
       <TeamData />
+      <DeleteAccount />
     </Page>
   );
 }

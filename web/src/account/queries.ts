@@ -50,3 +50,7 @@ export function changeSecondFactor(api: Api, body: Schemas["SecondFactorChange"]
 export function eraseTeam(api: Api, team: string) {
   return ask(api.DELETE("/api/account/data", { body: { confirm: team } }));
 }
+
+export function deleteMe(api: Api, id: string) {
+  return ask(api.DELETE("/api/me", { body: { confirm: id } }));
+}

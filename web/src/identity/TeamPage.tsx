@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus, Webhook } from "lucide-react";
+import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus, Users, Webhook } from "lucide-react";
 import { useState } from "react";
 import { useApi, useTeams } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -15,6 +15,7 @@ import { Time } from "../ui/Time.tsx";
 import { Tooltip } from "../ui/Tooltip.tsx";
 import { toast } from "../ui/toast.ts";
 import { may, type Role } from "./access.ts";
+import { InviteListDialog } from "./InviteListDialog.tsx";
 import {
   changeRole,
   leaveTeam,
@@ -38,6 +39,7 @@ export function TeamPage() {
   const members = useQuery(membersQuery(me.team.id));
   const navigate = useNavigate();
   const [inviting, setInviting] = useState(false);
+  const [invitingList, setInvitingList] = useState(false);
   const [renaming, setRenaming] = useState(false);
   return (
     <Page
@@ -90,6 +92,13 @@ export function TeamPage() {
             Rename
           </Button>
           <Button
+            icon={<Users className="size-4" aria-hidden />}
+            disabledReason={whyNot}
+            onClick={() => setInvitingList(true)}
+          >
+            Invite several
+          </Button>
+          <Button
             look="primary"
             icon={<MailPlus className="size-4" aria-hidden />}
             disabledReason={whyNot}
@@ -128,6 +137,7 @@ export function TeamPage() {
       {may(me.team.role, "manage members") && <ServiceAccounts />}
       <Leave />
       <InviteDialog open={inviting} onOpenChange={setInviting} />
+      <InviteListDialog open={invitingList} onOpenChange={setInvitingList} />
       <RenameDialog open={renaming} onOpenChange={setRenaming} />
     </Page>
   );

@@ -22,6 +22,11 @@ export function invite(api: Api, team: string, email: string, role: InvitedRole)
   return ask(api.POST("/api/team/invite", { params: { header: once() }, body: { email, role } }));
 }
 
+/** inviteList asks everybody of a list into the team. The same list again invites nobody twice. */
+export function inviteList(api: Api, list: string, role: InvitedRole) {
+  return ask(api.POST("/api/team/invitations", { body: { list, role } }));
+}
+
 /** sendVerification asks for another mail that proves one's own address. */
 export function sendVerification(api: Api) {
   return ask(api.POST("/auth/verify", { body: {} }));

@@ -10,6 +10,11 @@ export function signInAddress(next: string = location.pathname + location.search
 
 export async function signOut(api: Api): Promise<void> {
   await ask(api.POST("/auth/sign-out"));
+  signedOut();
+}
+
+/** signedOut leaves the pages of all tabs, once the session has ended. */
+export function signedOut(): void {
   forget();
   channel?.postMessage("signed-out");
   location.assign("/sign-in");

@@ -12,9 +12,11 @@ import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
+import { Accounts } from "./Accounts.tsx";
 import { Announcements } from "./Announcements.tsx";
 import { testMail, useAction } from "./actions.ts";
 import { GroupMapping } from "./GroupMapping.tsx";
+import { InstallationAudit } from "./InstallationAudit.tsx";
 import { Queue } from "./Queue.tsx";
 import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
 import { Teams } from "./Teams.tsx";
@@ -36,9 +38,11 @@ export function OperatorPage() {
           <Queue />
           <Disk />
           <Teams />
+          <Accounts />
           <GroupMapping />
           <Chores />
           <Errors />
+          <InstallationAudit />
         </>
       ) : (
         <Notice>

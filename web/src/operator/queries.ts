@@ -1,10 +1,12 @@
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { ask, askPage, type Schemas } from "../api/client.ts";
 import { apiOf } from "../api/team.ts";
+import type { AuditFilter } from "../audit/queries.ts";
 
 export type Worker = Schemas["OperatorWorker"];
 export type OpenRun = Schemas["OperatorRun"];
 export type Team = Schemas["OperatorTeam"];
+export type Account = Schemas["OperatorUser"];
 
 const refetchInterval = 15_000;
 
@@ -52,3 +54,31 @@ export const teamsQuery = infiniteQueryOptions({
   initialPageParam: "",
   getNextPageParam: (last) => last.next ?? undefined,
 });
+
+/** accountsQuery are the accounts whose name, address or id has q in it, newest first. */
+export const accountsQuery = (q: string) =>
+  infiniteQueryOptions({
+    queryKey: ["operator", "accounts", q],
+    queryFn: ({ client, pageParam }) =>
+      askPage(
+        apiOf(client).GET("/api/operator/users", {
+          params: { query: { limit: 50, ...(q && { q }), ...(pageParam && { cursor: pageParam }) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.next ?? undefined,
+    placeholderData: keepPreviousData,
+  });
+
+export const installationAuditQuery = (filter: AuditFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["operator", "audit", filter],
+    queryFn: ({ client, pageParam }) =>
+      askPage(
+        apiOf(client).GET("/api/operator/audit", {
+          params: { query: { limit: 50, ...filter, ...(pageParam && { cursor: pageParam }) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.next ?? undefined,
+  });
