@@ -66,7 +66,7 @@ func (s *Service) WithoutBilling() *Service {
 }
 
 // Off reports whether nothing is charged here.
-func (s *Service) Off() bool { return s.catalog.Off }
+func (s *Service) Off() bool { return s != nil && s.catalog.Off }
 
 // addQuotas refuses what the quotas of vCPU hours leave no first minute of, and says how
 // long what is left lasts.

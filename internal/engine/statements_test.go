@@ -35,7 +35,7 @@ func (s *statements) take() (list []string) {
 // machine again and again, so one of some runs has to be as cheap.
 func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 	const updates = 4 // of its row: claimed, a starts, a ends and b starts, it ends
-	bounds := map[string]int{"sqlite": 42, "postgres": 54}
+	bounds := map[string]int{"sqlite": 45, "postgres": 58}
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		s := newHarness(t, url)
 		seen := &statements{}

@@ -109,7 +109,7 @@ var everything = []belongings{
 }
 
 // loose are those of them whose rows the database does not tie to the team.
-var loose = []string{"audit", "audit_chains", "answers", "outbox", "doomed_blobs", "failed_pdfs"}
+var loose = []string{"audit", "audit_chains", "answers", "outbox", "doomed_blobs", "failed_pdfs", "team_quotas"}
 
 // eraseBatch is how many rows go in one transaction: others wait meanwhile.
 const eraseBatch = 500

@@ -17,7 +17,7 @@ import (
 // it.
 var stays = strings.Fields(`secret_check signing_keys users sessions rate_hits erasures kept_invoices
 	oauth_clients oauth_consents oauth_grants oauth_codes oauth_refresh_tokens oauth_devices slips second_factors recovery_codes
-	chat_quota user_identities workers upkeep_lease chores backup_marks notification_choices notification_mails operators request_failures first_account`)
+	chat_quota user_identities workers upkeep_lease chores backup_marks notification_choices notification_mails operators request_failures first_account notices maintenance`)
 
 // eachMigrated runs the test on both databases with a row in every table.
 func eachMigrated(t *testing.T, test func(t *testing.T, url string, pool *sql.DB)) {

@@ -35,7 +35,7 @@ func Unknown(app *kong.Application, environment []string) error {
 	for _, line := range environment {
 		name, _, _ := strings.Cut(line, "=")
 		if strings.HasPrefix(name, "MILLRACE_") && !known[name] && !otherVariables.MatchString(name) {
-			errs = append(errs, fmt.Errorf("there is no setting for the variable %s%s; remove it, or see docs/operating/settings.md", name, spelling.DidYouMean(name, names)))
+			errs = append(errs, fmt.Errorf("there is no setting for the variable %s%s; remove it, or see millrace serve --help and the page /help/operating/settings of every server", name, spelling.DidYouMean(name, names)))
 		}
 	}
 	return errors.Join(errs...)

@@ -253,6 +253,7 @@ func TestWhomAProviderSendsIsCheckedHere(t *testing.T) {
 		if err != nil || step != "" || in.User.Email != "ada@example.org" {
 			t.Fatalf("%+v, %v", in, err)
 		}
+		ada := in.User.ID
 		begun, err := b.SecondFactors.Begin(ctx, b.presence(in), password, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +265,7 @@ func TestWhomAProviderSendsIsCheckedHere(t *testing.T) {
 		if err != nil || step == "" || in.Secret != "" {
 			t.Errorf("past the second factor: %+v, %q, %v", in, step, err)
 		}
-		if err := b.db.SuspendPerson(ctx, b.presence(in).User.ID, b.clock.Now()); err != nil {
+		if err := b.db.SuspendPerson(ctx, ada, b.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = b.Accounts.SignInExternal(ctx, from("ADA@example.org", true), "", visit)

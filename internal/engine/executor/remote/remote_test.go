@@ -32,7 +32,7 @@ import (
 
 // The test program serves as the shim, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == shimremote.Arguments()[0] || os.Args[1] == "-reap") {
+	if len(os.Args) > 1 && (os.Args[1] == shimremote.Arguments()[0] || os.Args[1] == "-limit") {
 		os.Exit(shimremote.Main(os.Args))
 	}
 	waittest.Main(m)
