@@ -135,17 +135,22 @@ func NewService(o Options) *Service {
 	return &Service{ledger: o.Ledger, budgets: o.Budgets, quotas: o.Quotas, costs: o.Costs, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
 }
 
-// Balance is what the caller's team has.
-func (s *Service) Balance(ctx context.Context, caller access.Caller) (Balance, credits.PlanTerms, error) {
+// Balance is what the caller's team has, and how many bytes it may store: nil is no limit.
+func (s *Service) Balance(ctx context.Context, caller access.Caller) (b Balance, storage *int64, err error) {
 	if err := caller.Must(access.Read); err != nil {
-		return Balance{}, credits.PlanTerms{}, err
+		return b, nil, err
 	}
-	b, err := s.ledger.Balance(ctx, caller.Team, s.now())
+	b, err = s.ledger.Balance(ctx, caller.Team, s.now())
+	if err != nil {
+		return b, nil, err
+	}
+	q, err := s.quotas.QuotasOf(ctx, caller.Team)
+	storage = storageLimit(s.catalog.TermsOf(b.Plan).StorageBytes, q.Storage)
 	if s.catalog.Off { // what it had waits for the day on which billing is on again
 		b = Balance{Plan: b.Plan, Stored: b.Stored}
 		b.Period, _ = credits.Period(s.now())
 	}
-	return b, s.catalog.TermsOf(b.Plan), err
+	return b, storage, err
 }
 
 // Usage lists the ledger, newest first.

@@ -53,10 +53,11 @@ type Estimate struct {
 
 // Estimate says what a size costs and whether the team may and can use it.
 func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question) (Estimate, error) {
-	b, terms, err := s.Balance(ctx, caller)
+	b, _, err := s.Balance(ctx, caller)
 	if err != nil {
 		return Estimate{}, err
 	}
+	terms := s.catalog.TermsOf(b.Plan)
 	size, wrong := credits.Resolve(q.Custom, q.Profile)
 	if len(wrong) > 0 {
 		return Estimate{}, fault.Problems(wrong, "%s", wrong[0].Sentence())

@@ -29,6 +29,8 @@ type PersonUse struct {
 
 // QuotaStore keeps quotas, and what counts against them.
 type QuotaStore interface {
+	// QuotasOf are what a team may use.
+	QuotasOf(ctx context.Context, team ids.Team) (quotas.Quotas, error)
 	// VCPUUse is what a team may use, and what it and one of its people have used this month.
 	VCPUUse(ctx context.Context, team ids.Team, user ids.User, now time.Time) (QuotaUse, error)
 	// PeopleUse is what everybody of a team has used this month, most first.
@@ -56,6 +58,19 @@ func (s *Service) Quotas(ctx context.Context, caller access.Caller) (QuotaUse, e
 		u.People, err = s.quotas.PeopleUse(ctx, caller.Team, now)
 	}
 	return u, err
+}
+
+// storageLimit is the smaller of what a plan includes, where 0 is any number of bytes,
+// and the quota; nil is no limit.
+func storageLimit(included int64, quota quotas.Limit) *int64 {
+	limit := int64(quota)
+	switch {
+	case quota == quotas.Unlimited && included == 0:
+		return nil
+	case quota == quotas.Unlimited || included > 0 && included < limit:
+		limit = included
+	}
+	return &limit
 }
 
 // WithoutBilling is the room of an installation where nothing is charged.

@@ -128,6 +128,29 @@ func TestQuotasRefuseRunsAndUploads(t *testing.T) {
 	start("").want(202)
 }
 
+func TestTheStorageLimitIsTheSmallerOfPlanAndQuota(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	h.operates(ada, true)
+	as, boss := bearer(ada.token), cookie(ada.secret)
+	for _, tt := range []struct {
+		change string
+		limit  any
+	}{
+		{`{"storageGb":2}`, 2.0 * float64(credits.GB)},
+		{`{"storageGb":0}`, 0.0},
+		{`{"storageGb":9}`, 5.0 * float64(credits.GB)}, // what the free plan includes
+		{`{"plan":"pro"}`, 9.0 * float64(credits.GB)},
+		{`{"storageGb":null}`, nil},
+	} {
+		h.call("PATCH", "/api/operator/teams/"+string(ada.team), tt.change, boss).want(200)
+		if r := h.call("GET", "/api/billing/credits", "", as).want(200); r.at("storage", "limitBytes") != tt.limit {
+			t.Errorf("after %s: %s", tt.change, r.body)
+		}
+	}
+}
+
 // The specification's routes answer as for a plan without limits.
 func TestWithoutBillingTheRoutesAnswer(t *testing.T) {
 	t.Parallel()

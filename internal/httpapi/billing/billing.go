@@ -19,7 +19,7 @@ import (
 
 // GetCredits answers GET /api/billing/credits.
 func (a *API) GetCredits(x *kernel.Exchange) (kernel.Answer, error) {
-	b, terms, err := a.Billing.Balance(x.Context(), x.Caller)
+	b, storage, err := a.Billing.Balance(x.Context(), x.Caller)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -34,10 +34,7 @@ func (a *API) GetCredits(x *kernel.Exchange) (kernel.Answer, error) {
 		TopUpCredits: b.Credits.TopUp.Float(), HeldCredits: b.Held.Float(),
 		PeriodStart: api.At(b.Period), PeriodEnd: api.At(end),
 		AiAnalysis: api.AnalysisQuota{Limit: quota.Limit, Used: quota.Used, Remaining: quota.Remaining, ResetsAt: api.At(quota.ResetsAt)},
-		Storage:    api.StorageUse{UsedBytes: b.Stored},
-	}
-	if terms.StorageBytes > 0 {
-		out.Storage.LimitBytes = &terms.StorageBytes
+		Storage:    api.StorageUse{UsedBytes: b.Stored, LimitBytes: storage},
 	}
 	return kernel.Answer{Data: out, Bare: true}, nil
 }
