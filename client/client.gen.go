@@ -182,6 +182,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/billing/estimate (the `EstimateCost` operationId).
 	EstimateCost(ctx context.Context, params *EstimateCostParams, body EstimateCostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetQuotas Show what the team may use
+	//
+	// Gives the quotas that an operator of the installation has set for the team, with what the team and the caller have used of them. Owners and admins also see everybody's part.
+	//
+	// Corresponds with GET /api/billing/quotas (the `GetQuotas` operationId).
+	GetQuotas(ctx context.Context, params *GetQuotasParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RevokeInvite Revoke a link
 	//
 	// Ends a share link at once: nobody joins by it, its guests leave the room and their tokens stop working.
@@ -294,6 +301,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
 	AddFavorite(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetFeatures What this server offers
+	//
+	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+	//
+	// Corresponds with GET /api/features (the `GetFeatures` operationId).
+	GetFeatures(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListFiles List the team's files
 	//
@@ -1448,6 +1462,23 @@ func (c *Client) EstimateCost(ctx context.Context, params *EstimateCostParams, b
 	return c.Client.Do(req)
 }
 
+// GetQuotas Show what the team may use
+//
+// Gives the quotas that an operator of the installation has set for the team, with what the team and the caller have used of them. Owners and admins also see everybody's part.
+//
+// Corresponds with GET /api/billing/quotas (the `GetQuotas` operationId).
+func (c *Client) GetQuotas(ctx context.Context, params *GetQuotasParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetQuotasRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RevokeInvite Revoke a link
 //
 // Ends a share link at once: nobody joins by it, its guests leave the room and their tokens stop working.
@@ -1701,6 +1732,23 @@ func (c *Client) RemoveFavorite(ctx context.Context, id string, params *RemoveFa
 // Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
 func (c *Client) AddFavorite(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAddFavoriteRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetFeatures What this server offers
+//
+// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+//
+// Corresponds with GET /api/features (the `GetFeatures` operationId).
+func (c *Client) GetFeatures(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetFeaturesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4233,6 +4281,48 @@ func NewEstimateCostRequestWithBody(server string, params *EstimateCostParams, c
 	return req, nil
 }
 
+// NewGetQuotasRequest constructs an http.Request for the GetQuotas method
+func NewGetQuotasRequest(server string, params *GetQuotasParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/billing/quotas")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRevokeInviteRequest constructs an http.Request for the RevokeInvite method
 func NewRevokeInviteRequest(server string, params *RevokeInviteParams) (*http.Request, error) {
 	var err error
@@ -4953,6 +5043,48 @@ func NewAddFavoriteRequest(server string, id string, params *AddFavoriteParams) 
 	}
 
 	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetFeaturesRequest constructs an http.Request for the GetFeatures method
+func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/features")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -10215,6 +10347,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/billing/estimate (the `EstimateCost` operationId).
 	EstimateCostWithResponse(ctx context.Context, params *EstimateCostParams, body EstimateCostJSONRequestBody, reqEditors ...RequestEditorFn) (*EstimateCostResponse, error)
 
+	// GetQuotasWithResponse Show what the team may use
+	//
+	// Gives the quotas that an operator of the installation has set for the team, with what the team and the caller have used of them. Owners and admins also see everybody's part.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/billing/quotas (the `GetQuotas` operationId).
+	GetQuotasWithResponse(ctx context.Context, params *GetQuotasParams, reqEditors ...RequestEditorFn) (*GetQuotasResponse, error)
+
 	// RevokeInviteWithResponse Revoke a link
 	//
 	// Ends a share link at once: nobody joins by it, its guests leave the room and their tokens stop working.
@@ -10349,6 +10490,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /api/favorites/{id} (the `AddFavorite` operationId).
 	AddFavoriteWithResponse(ctx context.Context, id string, params *AddFavoriteParams, reqEditors ...RequestEditorFn) (*AddFavoriteResponse, error)
+
+	// GetFeaturesWithResponse What this server offers
+	//
+	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/features (the `GetFeatures` operationId).
+	GetFeaturesWithResponse(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*GetFeaturesResponse, error)
 
 	// ListFilesWithResponse List the team's files
 	//
@@ -11627,6 +11777,34 @@ func (r EstimateCostResponse) StatusCode() int {
 	return 0
 }
 
+type GetQuotasResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data TeamQuotas `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetQuotasResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetQuotasResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RevokeInviteResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11988,6 +12166,34 @@ func (r AddFavoriteResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r AddFavoriteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetFeaturesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Features `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetFeaturesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetFeaturesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14486,6 +14692,21 @@ func (c *ClientWithResponses) EstimateCostWithResponse(ctx context.Context, para
 	return ParseEstimateCostResponse(rsp)
 }
 
+// GetQuotasWithResponse Show what the team may use
+//
+// Gives the quotas that an operator of the installation has set for the team, with what the team and the caller have used of them. Owners and admins also see everybody's part.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/billing/quotas (the `GetQuotas` operationId).
+func (c *ClientWithResponses) GetQuotasWithResponse(ctx context.Context, params *GetQuotasParams, reqEditors ...RequestEditorFn) (*GetQuotasResponse, error) {
+	rsp, err := c.GetQuotas(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetQuotasResponse(rsp)
+}
+
 // RevokeInviteWithResponse Revoke a link
 //
 // Ends a share link at once: nobody joins by it, its guests leave the room and their tokens stop working.
@@ -14709,6 +14930,21 @@ func (c *ClientWithResponses) AddFavoriteWithResponse(ctx context.Context, id st
 		return nil, err
 	}
 	return ParseAddFavoriteResponse(rsp)
+}
+
+// GetFeaturesWithResponse What this server offers
+//
+// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/features (the `GetFeatures` operationId).
+func (c *ClientWithResponses) GetFeaturesWithResponse(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*GetFeaturesResponse, error) {
+	rsp, err := c.GetFeatures(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetFeaturesResponse(rsp)
 }
 
 // ListFilesWithResponse List the team's files
@@ -16729,6 +16965,37 @@ func ParseEstimateCostResponse(rsp *http.Response) (*EstimateCostResponse, error
 	return response, nil
 }
 
+// ParseGetQuotasResponse parses an HTTP response from a GetQuotasWithResponse call
+func ParseGetQuotasResponse(rsp *http.Response) (*GetQuotasResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetQuotasResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data TeamQuotas `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseRevokeInviteResponse parses an HTTP response from a RevokeInviteWithResponse call
 func ParseRevokeInviteResponse(rsp *http.Response) (*RevokeInviteResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -17121,6 +17388,37 @@ func ParseAddFavoriteResponse(rsp *http.Response) (*AddFavoriteResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Favorite `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetFeaturesResponse parses an HTTP response from a GetFeaturesWithResponse call
+func ParseGetFeaturesResponse(rsp *http.Response) (*GetFeaturesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetFeaturesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Features `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

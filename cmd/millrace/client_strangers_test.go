@@ -109,7 +109,7 @@ func readerCommands(t *testing.T, s *server) {
 	p.Vars["MILLRACE_TOKEN"] = p.kept["TOKEN"]
 	for _, command := range []string{
 		"workflows", "workflows get ${WF}", "workflows export ${WF}", "runs", "runs view ${RUN}", "logs ${RUN}", "runs events ${RUN} --json", "runs compare ${RUN} ${RUN}", "runs sweep ${SWEEP}",
-		"runs outputs ${RUN}", "files", "schedules ${WF}", "credits", "executors", "whoami", "teams", "budgets", "usage", "files download ${KEY} --to ${TO}", "estimate ${WF}", "runs list --favorite --json",
+		"runs outputs ${RUN}", "files", "schedules ${WF}", "credits", "quotas", "executors", "whoami", "teams", "budgets", "usage", "files download ${KEY} --to ${TO}", "estimate ${WF}", "runs list --favorite --json",
 	} {
 		p.types(typed{command: command, prints: `(?s).|\A\z`})
 	}

@@ -25,6 +25,7 @@ type Commands struct {
 	Files           filesCommand           `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
 	Estimate        estimateCommand        `cmd:"" group:"client" help:"Show what a size costs and whether your plan allows it."`
 	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
+	Quotas          quotasCommand          `cmd:"" group:"client" help:"Show what your team may use, with its use and yours."`
 	Usage           usageCommand           `cmd:"" group:"client" help:"Show what runs cost, by workflow, person or tag."`
 	Budgets         budgetsCommand         `cmd:"" aliases:"budget" group:"client" help:"Monthly spending limits for the team, people and tags: list, set, remove."`
 	Notifications   notificationsCommand   `cmd:"" group:"client" help:"Show your notifications in the team."`
