@@ -5,6 +5,7 @@ import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucid
 import { type ReactNode, useState } from "react";
 import { type Api, ask } from "../api/client.ts";
 import { apiOf } from "../api/team.ts";
+import { useMissing } from "../identity/queries.ts";
 import { useSingleKeys } from "../page/singleKeys.ts";
 import { looks } from "../page/status.tsx";
 import { chooseTheme } from "../page/theme.ts";
@@ -61,6 +62,7 @@ function useFound(words: string) {
 
 /** Palette goes anywhere and does anything, by typing. */
 export default function Palette({ onClose }: { onClose: () => void }) {
+  const free = useMissing("billing");
   const navigate = useNavigate();
   const [typed, setTyped] = useState("");
   const words = useSettled(typed.trim(), pause);
@@ -122,7 +124,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
               onSelect={act(() => void navigate({ to }))}
               {...(singleKeys && { hint: `g ${key}` })}
             >
-              {label}
+              {to === "/billing" && free ? "Quotas" : label}
             </Item>
           ))}
         </Command.Group>

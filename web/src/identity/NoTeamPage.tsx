@@ -14,7 +14,7 @@ export function NoTeamPage() {
     <main className="mx-auto w-full max-w-xl px-4 py-16 text-center">
       <h1>You're not in a team</h1>
       <p className="mt-2 mb-6 text-muted">
-        Workflows, files and credits belong to a team. Create one, or open an invitation link.
+        Workflows, runs and files belong to a team. Create one, or open an invitation link.
       </p>
       <div className="flex justify-center gap-2">
         <Button look="primary" onClick={() => setCreating(true)}>

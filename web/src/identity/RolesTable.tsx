@@ -2,11 +2,12 @@ import { Check, Minus } from "lucide-react";
 import { classes } from "../ui/classes.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { type Action, may, type Role } from "./access.ts";
+import { useMissing } from "./queries.ts";
 
 const columns: Role[] = ["owner", "admin", "member", "viewer"];
 
 const rows: { text: string; action: Action | null; note?: Partial<Record<Role, string>> }[] = [
-  { text: "See workflows, runs, files and credits; analyze papers; chat", action: null },
+  { text: "See workflows, runs, files and usage; analyze papers; chat", action: null },
   { text: "Create and edit workflows, upload files, start runs", action: "edit workflows" },
   { text: "Cancel runs; delete workflows and files", action: "delete any workflow", note: { member: "their own" } },
   {
@@ -25,6 +26,8 @@ const rows: { text: string; action: Action | null; note?: Partial<Record<Role, s
 
 /** RolesTable says in words what each role may do. */
 export function RolesTable({ mine }: { mine: Role }) {
+  const free = useMissing("billing");
+  const shown = free ? rows.filter(({ action }) => action !== "manage billing") : rows;
   return (
     <Table
       label="Roles"
@@ -43,7 +46,7 @@ export function RolesTable({ mine }: { mine: Role }) {
         </>
       }
     >
-      {rows.map(({ text, action, note }) => (
+      {shown.map(({ text, action, note }) => (
         <tr key={text}>
           <Td className="md:min-w-56">{text}</Td>
           {columns.map((role) => {

@@ -74,7 +74,7 @@ export function NewTeamDialog({ open, onOpenChange }: { open: boolean; onOpenCha
       open={open}
       onOpenChange={onOpenChange}
       title="New team"
-      description="A team has its own workflows, files, credits and members. You will be its owner."
+      description="A team has its own workflows, runs, files and members. You will be its owner."
     >
       <Form onSubmit={() => create.mutate()}>
         <Field label="Name" error={create.error && sentence(create.error)}>

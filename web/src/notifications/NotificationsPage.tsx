@@ -2,6 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { Link } from "@tanstack/react-router";
 import { Bell } from "lucide-react";
 import { apiOf, useApi } from "../api/team.ts";
+import { useMissing } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -26,6 +27,7 @@ import {
 export function NotificationsPage() {
   const api = useApi();
   const client = useQueryClient();
+  const free = useMissing("billing");
   const unread = useQuery(unreadQuery).data ?? 0;
   const inbox = useInfiniteQuery({
     queryKey: ["notifications", "inbox", unread],
@@ -56,7 +58,8 @@ export function NotificationsPage() {
         {inbox.isError && <Problem error={inbox.error} retry={() => void inbox.refetch()} />}
         {inbox.data && rows.length === 0 && (
           <Empty icon={<Bell className="size-8" aria-hidden />} title="No notifications yet">
-            You're notified here when your run fails, a budget is nearly spent or your schedule is paused.
+            You're notified here when your run fails{free ? "" : ", a budget is nearly spent"} or your schedule is
+            paused.
           </Empty>
         )}
         <ul className="divide-y rounded-xl border bg-surface empty:hidden">
@@ -103,6 +106,7 @@ const words: Record<Choice["topic"], string> = {
 function Choices() {
   const api = useApi();
   const choices = useQuery(choicesQuery);
+  const free = useMissing("billing");
   const client = useQueryClient();
   const change = useMutation({
     mutationFn: (choice: Choice) => choose(api, choice),
@@ -125,25 +129,27 @@ function Choices() {
               </>
             }
           >
-            {topics.map((choice) => (
-              <tr key={choice.topic}>
-                <Td>{words[choice.topic]}</Td>
-                {(["app", "mail"] as const).map((way) => (
-                  <Td key={way}>
-                    {way === "mail" && choice.topic === "invitations" ? (
-                      "always"
-                    ) : (
-                      <Checkbox
-                        hideLabel
-                        label={`${words[choice.topic]}: ${way === "app" ? "in app" : "email"}`}
-                        checked={choice[way]}
-                        onChange={(event) => change.mutate({ ...choice, [way]: event.target.checked })}
-                      />
-                    )}
-                  </Td>
-                ))}
-              </tr>
-            ))}
+            {topics
+              .filter(({ topic }) => !(free && topic === "budgets"))
+              .map((choice) => (
+                <tr key={choice.topic}>
+                  <Td>{words[choice.topic]}</Td>
+                  {(["app", "mail"] as const).map((way) => (
+                    <Td key={way}>
+                      {way === "mail" && choice.topic === "invitations" ? (
+                        "always"
+                      ) : (
+                        <Checkbox
+                          hideLabel
+                          label={`${words[choice.topic]}: ${way === "app" ? "in app" : "email"}`}
+                          checked={choice[way]}
+                          onChange={(event) => change.mutate({ ...choice, [way]: event.target.checked })}
+                        />
+                      )}
+                    </Td>
+                  ))}
+                </tr>
+              ))}
           </Table>
         )}
       </Answer>

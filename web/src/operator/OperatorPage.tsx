@@ -17,6 +17,7 @@ import { Announcements } from "./Announcements.tsx";
 import { testMail, useAction } from "./actions.ts";
 import { GroupMapping } from "./GroupMapping.tsx";
 import { InstallationAudit } from "./InstallationAudit.tsx";
+import { NewTeams } from "./NewTeams.tsx";
 import { Queue } from "./Queue.tsx";
 import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
 import { Teams } from "./Teams.tsx";
@@ -38,6 +39,7 @@ export function OperatorPage() {
           <Queue />
           <Disk />
           <Teams />
+          <NewTeams />
           <Accounts />
           <GroupMapping />
           <Chores />

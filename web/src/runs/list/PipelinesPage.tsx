@@ -3,7 +3,7 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { ask } from "../../api/client.ts";
 import { apiOf, useApi } from "../../api/team.ts";
 import { whyNot } from "../../identity/access.ts";
-import { useMe } from "../../identity/queries.ts";
+import { useMe, useMissing } from "../../identity/queries.ts";
 import { Page } from "../../page/Page.tsx";
 import { Problem } from "../../page/Problem.tsx";
 import { useChange } from "../../page/useChange.ts";
@@ -18,10 +18,11 @@ export function PipelinesPage() {
   const search = useSearch({ from: "/inside/runs/pipelines" });
   const set = useChange<typeof search>();
   const engine = search.engine ?? "nextflow";
+  const free = useMissing("billing");
   return (
     <Page
       title="Watch a pipeline"
-      intro="Follow a pipeline that runs on your cluster, in a cloud or on your laptop. It costs no credits, and the pipeline doesn't change."
+      intro={`Follow a pipeline that runs on your cluster, in a cloud or on your laptop. ${free ? "The" : "It costs no credits, and the"} pipeline doesn't change.`}
       actions={
         <Link to="/runs" className={buttonClass("secondary")}>
           All runs
