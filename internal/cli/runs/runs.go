@@ -4,6 +4,7 @@ package runs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +81,12 @@ func (c *runsList) Run(w screen.Console) error {
 	if err := c.narrow(s, &params); err != nil {
 		return err
 	}
+	free := s.Free()
 	list, err := runs(s, params, c.Limit)
 	if err != nil {
 		return err
 	}
-	return s.Emit(list, func() { showRuns(s, list) })
+	return s.Emit(list, func() { showRuns(s, list, free) })
 }
 
 // narrow adds what the flags ask for.
@@ -120,7 +122,7 @@ func runs(s *session.Session, params api.ListRunsParams, most int) ([]api.RunRow
 	})
 }
 
-func showRuns(s *session.Session, list []api.RunRow) {
+func showRuns(s *session.Session, list []api.RunRow, free bool) {
 	if len(list) == 0 {
 		s.Note("No runs. Start one with millrace run <workflow> --watch")
 		return
@@ -132,7 +134,21 @@ func showRuns(s *session.Session, list []api.RunRow) {
 			screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed), s.Ago(r.CreatedAt.Time),
 		})
 	}
+	if free {
+		at := slices.Index(rows[0], "CREDITS")
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], at, at+1)
+		}
+	}
 	s.Table(rows)
+}
+
+// creditsText is what a run cost, or nothing where nothing is charged.
+func creditsText(credits float64, free bool) string {
+	if free {
+		return ""
+	}
+	return screen.Amount(credits)
 }
 
 // ComputeText is a size in words.
@@ -185,22 +201,23 @@ func (c *runsView) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
+	free := s.Free()
 	got, err := s.API.GetRunWithResponse(s.Ctx, id, nil)
 	if err != nil {
 		return s.Explain(err)
 	}
 	r := got.JSON200
-	return s.Emit(r, func() { showRun(s, *r) })
+	return s.Emit(r, func() { showRun(s, *r, free) })
 }
 
-func showRun(s *session.Session, r api.Run) {
+func showRun(s *session.Session, r api.Run, free bool) {
 	failed, lines := reasonOf(r)
 	s.Facts(
 		"run", r.ID, "number", strconv.FormatInt(r.Number, 10), "name", text(r.Name), "tags", strings.Join(r.Tags, " "), "note", text(r.Note),
 		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", ComputeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
-		"duration", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed), "reused", reusedText(r),
+		"duration", screen.Milliseconds(r.DurationMs), "credits", creditsText(r.CreditsUsed, free), "reused", reusedText(r),
 		"copied to", copyText(r.OutputTo),
 	)
 	if lines != "" {

@@ -286,3 +286,19 @@ func TestTheSoftwareOfAStep(t *testing.T) {
 		"of no step":           {"runs environment run_1 c", "", "no such run", ""},
 	})
 }
+
+// Where nothing is charged, nobody is shown credits.
+func TestRunsHaveNoCreditsWithoutBilling(t *testing.T) {
+	t.Parallel()
+	s := serve(t, map[string]string{
+		"GET /api/features":   data(`{"billing":false}`),
+		"GET /api/runs":       data(`[{"id":"run_1","number":1,"workflowName":"count","status":"failed","compute":{"vcpu":2,"ramGb":8},"creditsUsed":0,"createdAt":"2020-03-02T12:00:00.000Z"}]`),
+		"GET /api/runs/run_1": `{"id":"run_1","status":"failed","creditsUsed":0,"nodes":[]}`,
+	})
+	for _, command := range []string{"list", "view"} {
+		d, _ := s.types(t, "runs", command)
+		if got := d.Printed.String(); !strings.Contains(got, "run_1") || strings.Contains(strings.ToLower(got), "credits") {
+			t.Errorf("runs %s prints\n%s", command, got)
+		}
+	}
+}

@@ -83,6 +83,24 @@ func (s *Session) nameTeam() error {
 	return err
 }
 
+// Free reports whether the server is known to charge nothing: then nobody is shown
+// credits. Programs read JSON, which stays the same, so nothing is asked for them.
+func (s *Session) Free() bool {
+	if s.JSON {
+		return false
+	}
+	r, err := s.API.GetFeaturesWithResponse(s.Ctx, nil)
+	if err != nil {
+		return false
+	}
+	var said struct {
+		Data struct {
+			Billing *bool `json:"billing"` // older servers do not say it, and charge
+		} `json:"data"`
+	}
+	return json.Unmarshal(r.Body, &said) == nil && said.Data.Billing != nil && !*said.Data.Billing
+}
+
 // Explain adds to a failure what to do about it.
 func (s *Session) Explain(err error) error {
 	if _, done := errors.AsType[line.Explained](err); err == nil || done {
