@@ -29,6 +29,7 @@ func TestNoticesAndMaintenanceHoldOnAllServers(t *testing.T) {
 		await(t, "a server tells the notice", func() bool { return s.want(200, "GET", "/api/notice", "")["text"] == text })
 	}
 	_, cookie, _ := a.signUp("ada") // the first account, who operates the installation
+	a.verify("ada")
 	_, other, _ := a.signUp("bob")
 	a.want(403, "PUT", "/api/operator/notice", `{"text":"x"}`, "Cookie", other)
 	a.want(200, "PUT", "/api/operator/notice", `{"text":"from a"}`, "Cookie", cookie)

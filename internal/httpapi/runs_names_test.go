@@ -141,6 +141,9 @@ func TestThePageNamesTheEventsOfARun(t *testing.T) {
 		look(h.start(ada, `{"workflowId":"`+h.workflow(ada, definition)+`"}`))
 	}
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
+	eventually(t, "the run goes", func() bool { // one that waits is cancelled without being asked to
+		return h.call("GET", "/api/runs/"+id, "", bearer(ada.token)).want(200).text("status") == "running"
+	})
 	h.call("POST", "/api/runs/"+id+"/cancel", "", bearer(ada.token)).want(200)
 	look(id)
 	// Those of a worker that is lost take another test.
