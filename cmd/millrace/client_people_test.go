@@ -117,7 +117,7 @@ func linkCommands(t *testing.T, s *server) {
 		typed{command: "invite member nonsense", status: 1, tells: `^millrace: .*email`},
 		typed{command: "invite member lena@example.org", status: 1, tells: `^millrace: `}, // who is in
 		typed{command: "invite member joe@example.org", prints: "^invited joe@example.org as member; the invitation expires in 7 days$\n^no email was sent, since your own email address is not confirmed: send them this link, ${SERVER}/"},
-		typed{command: "invite", status: 1, tells: `expected one of`},
+		typed{command: "invite", status: 1, tells: `^millrace: give an email address`},
 	)
 }
 
