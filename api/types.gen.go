@@ -4216,7 +4216,7 @@ type RunStatus string
 
 // RunSuggestion defines model for RunSuggestion.
 type RunSuggestion struct {
-	// Code `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come.
+	// Code `windows_line_endings`, `wrong_language`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_variable`, `missing_output`, `missing_input` or `permission_denied`; others may come.
 	Code string `json:"code"`
 
 	// Edit A change of the definition; null where none is known.

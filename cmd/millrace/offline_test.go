@@ -163,13 +163,14 @@ func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
 	plain := s.workflow(token, `{"nodes":[{"id":"a","command":"true"}]}`)
 	to := filepath.Join(t.TempDir(), "bundle")
 	for args, want := range map[string]string{
-		"--workflow " + w + " --out " + to:                                 w,
-		"--workflow wf_absent --out " + to:                                 "wf_absent: ",
-		"--workflow " + w + " --out " + data:                               "file exists",
-		"--workflow " + w:                                                  "--workflow and --out",
-		"--load " + to + " --out " + to:                                    "--workflow and --out",
-		"--load " + to:                                                     "cannot open the bundle",
-		"--load " + data:                                                   "it is no bundle",
+		"--workflow " + w + " --out " + to:   w,
+		"--workflow wf_absent --out " + to:   "wf_absent: ",
+		"--workflow " + w + " --out " + data: "file exists",
+		"--workflow " + w:                    "--workflow and --out",
+		"--load " + to + " --out " + to:      "--workflow and --out",
+		"--load " + to:                       "cannot open the bundle",
+		"--load " + data:                     "it is no bundle",
+
 		"--workflow " + plain + " --inputs s3://lab/*.fq --out " + to:      "is not one file",
 		"--workflow " + plain + " --inputs file:///etc/passwd --out " + to: "is not an address",
 	} {

@@ -87,6 +87,9 @@ func (f FailedStep) request() (ChatRequest, error) {
 				step[field] = value
 			}
 		}
+		if environment, ok := step["environment"].(map[string]any); ok && environment["lock"] != nil {
+			environment["lock"] = "" // half a megabyte of hashes explains nothing
+		}
 		shown["step"] = step
 	} else {
 		shown["process"] = f.Node

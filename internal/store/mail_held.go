@@ -76,7 +76,7 @@ func (db *DB) ReleaseMails(ctx context.Context, now time.Time) error {
 func (db *DB) claimHeld(ctx context.Context, now time.Time) (id, rules string, err error) {
 	var due int
 	err = db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM outbox WHERE limits <> '' AND held_until <= $1 LIMIT 1) due`, micros(now)).Scan(&due)
-	if err != nil || due == 0 { // which spares the writer
+	if err != nil || due == 0 { // most often, and then nothing is written
 		return "", "", err
 	}
 	err = db.inTx(ctx, func(tx *DB) error {

@@ -190,8 +190,8 @@ func timeLimit(f Failed) (string, *Edit) {
 	case f.Code != lifecycle.NodeTimeout || f.Node == nil || f.Node.Timeout <= 0:
 		return "", nil
 	}
-	set := f.Node.Timeout * 2
-	return fmt.Sprintf("The step reached its time limit of %s: set %s.", f.Node.Timeout, set), f.edit("timeoutSeconds", min(set, longestTimeout).Seconds())
+	set := min(f.Node.Timeout*2, longestTimeout)
+	return fmt.Sprintf("The step reached its time limit of %s: set %s.", f.Node.Timeout, set), f.edit("timeoutSeconds", set.Seconds())
 }
 
 // longestTimeout is the most that a definition may ask for.

@@ -30,7 +30,7 @@ func TestAFailureSuggestsItsFix(t *testing.T) {
 			want:  "missing_module", says: "No module named pandas: add pandas to this step's packages", edit: `["environment.pip",["pandas"]]`,
 		},
 		"a module whose package has another name": {
-			lines:  "  File \"/work/t.py\", line 4, in main\n    from sklearn.decomposition import PCA\nModuleNotFoundError: No module named 'sklearn'",
+			lines:  "  File \"t.py\", line 4, in main\n    from sklearn.decomposition import PCA\nModuleNotFoundError: No module named 'sklearn'",
 			change: func(n *graph.Node) { n.Environment = &environment.Spec{Pip: []string{"numpy==2.*"}} },
 			want:   "missing_module", says: "add scikit-learn", edit: `["environment.pip",["numpy==2.*","scikit-learn"]]`,
 		},
@@ -52,7 +52,7 @@ func TestAFailureSuggestsItsFix(t *testing.T) {
 			want:  "missing_module", says: "Bio::SeqIO", edit: `["environment.conda",["perl-bio-seqio"]]`,
 		},
 		"a program in bash": {
-			lines: "/work/.command: line 1: samtools: command not found", exit: 127,
+			lines: "bash: line 1: samtools: command not found", exit: 127,
 			want: "missing_program", says: "samtools: command not found: use conda or an image", edit: `["environment.conda",["samtools"]]`,
 		},
 		"a program in dash": {

@@ -5398,7 +5398,7 @@ export interface components {
             edit: components["schemas"]["SuggestedEdit"] | null;
         };
         RunSuggestion: {
-            /** @description `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come. */
+            /** @description `windows_line_endings`, `wrong_language`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_variable`, `missing_output`, `missing_input` or `permission_denied`; others may come. */
             code: string;
             message: string;
             /** @description A change of the definition; null where none is known. */

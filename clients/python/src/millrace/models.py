@@ -4301,7 +4301,7 @@ class RunSuggestion(Model):
     )
     code: str
     """
-    `windows_line_endings`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_output`, `missing_input` or `permission_denied`; others may come.
+    `windows_line_endings`, `wrong_language`, `wrong_shebang`, `wrong_format`, `out_of_memory`, `disk_full`, `time_limit`, `certificate`, `proxy`, `no_network`, `missing_module`, `missing_program`, `missing_variable`, `missing_output`, `missing_input` or `permission_denied`; others may come.
     """
     message: str
     edit: SuggestedEdit | None

@@ -100,7 +100,7 @@ func (left space) lasts() time.Duration {
 const idleCounts = 10
 
 // isDue reports whether it is time to count files of a command that has used so much of
-// the processor. What it hides has to be seen again and again.
+// the processor. A command that hides files is looked at each time.
 func (d *disk) isDue(now time.Time, cpu time.Duration) bool {
 	if cpu == d.cpu && d.hiddenSince.IsZero() {
 		now = now.Add(-(idleCounts - 1) * sampleEvery)

@@ -32,7 +32,7 @@ func newShim(sampled func(Usage)) *shim {
 	return &shim{sampled: sampled, news: news}
 }
 
-// wake has the attempt looked at.
+// wake makes the goroutine of the attempt look at it now.
 func (s *shim) wake() {
 	if s.news >= 0 {
 		_, _ = unix.Write(s.news, binary.NativeEndian.AppendUint64(nil, 1))
