@@ -43,4 +43,8 @@ if [ -d /run/systemd/system ]; then
 		what=try-restart
 	fi
 	systemctl --no-block $what millrace.service || echo "millrace: the service does not start; systemctl status millrace says why" >&2
+	# Removing the package stopped it.
+	if systemctl --quiet is-enabled millrace-backup.timer; then
+		systemctl start millrace-backup.timer || true
+	fi
 fi

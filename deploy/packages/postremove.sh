@@ -23,7 +23,7 @@ if [ "$1" = purge ]; then
 	if [ -d /etc/millrace ]; then
 		rmdir --ignore-fail-on-non-empty /etc/millrace
 	fi
-	rm -f /etc/systemd/system/multi-user.target.wants/millrace.service /etc/systemd/system/sockets.target.wants/millrace.socket
+	rm -f /etc/systemd/system/multi-user.target.wants/millrace.service /etc/systemd/system/sockets.target.wants/millrace.socket /etc/systemd/system/timers.target.wants/millrace-backup.timer
 	if [ -d /var/lib/millrace ]; then
 		echo "millrace: /var/lib/millrace and the user millrace are still there; delete them if nobody needs them"
 	fi

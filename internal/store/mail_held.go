@@ -64,7 +64,7 @@ func (db *DB) ReleaseMails(ctx context.Context, now time.Time) error {
 		if wait > 0 {
 			_, err = db.changed(ctx, `UPDATE outbox SET held_until = $1 WHERE id = $2`, micros(now.Add(wait)), id)
 		} else {
-			_, err = db.changed(ctx, `UPDATE outbox SET limits = '', next_at = 0 WHERE id = $1`, id)
+			_, err = db.changed(ctx, `UPDATE outbox SET limits = '', next_at = 0, created_at = $1 WHERE id = $2`, micros(now), id)
 		}
 		if err != nil {
 			return err

@@ -33,6 +33,9 @@ func (db *DB) IsOperator(ctx context.Context, user ids.User) (yes bool, err erro
 // not confirmed the address may be somebody else: that takes force.
 func (db *DB) SetOperator(ctx context.Context, email string, yes, force bool, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "operators"); err != nil {
+			return err
+		}
 		var verified bool
 		err := tx.q.QueryRowContext(ctx, `SELECT email_verified_at IS NOT NULL FROM users WHERE email = $1`, email).Scan(&verified)
 		if errors.Is(err, sql.ErrNoRows) {

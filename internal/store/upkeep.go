@@ -144,7 +144,7 @@ var allExpired = []expired{
 	{"access_tokens", "id", `expires_at <= $1`, 0},
 	{"slips", "token_hash", `expires_at <= $1`, 0},
 	{"rate_hits", "bucket, at", `expires_at <= $1`, 0},
-	{"outbox", "id", `created_at <= $1`, week},
+	{"outbox", "id", `created_at <= $1 AND limits = ''`, week}, // one that waits for its limits has as long afterwards
 	{"signing_keys", "id", `retires_at <= $1`, week},
 	{"analyses", "id", `team_id IS NULL AND created_at <= $1`, month},
 	{"readings", "id", `created_at <= $1 AND NOT EXISTS (SELECT 1 FROM analyses a WHERE a.reading_id = readings.id)`, month},

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Backup is a folder that a backup is written to.
@@ -73,12 +75,15 @@ func (b *Backup) Copy(ctx context.Context, data, name string) error {
 		if entry.IsDir() {
 			return os.MkdirAll(filepath.Join(b.folder, inside), 0o700)
 		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is not a plain file: a backup, which root may make, follows no links", path)
+		}
 		return b.copyFile(path, inside)
 	})
 }
 
 func (b *Backup) copyFile(from, name string) error {
-	r, err := os.Open(from)
+	r, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -41,6 +41,11 @@ func postgresTool(ctx context.Context, database, name string, args ...string) er
 		u.User = url.User(u.User.Username())
 		environment = append(environment, "PGPASSWORD="+password)
 	}
+	if query := u.Query(); query.Has("password") {
+		environment = append(environment, "PGPASSWORD="+query.Get("password"))
+		query.Del("password")
+		u.RawQuery = query.Encode()
+	}
 	c := exec.CommandContext(ctx, path, append([]string{"--dbname=" + u.String()}, args...)...)
 	c.Env = environment
 	if out, err := c.CombinedOutput(); err != nil {

@@ -18,7 +18,7 @@ const lockName = "lock"
 // kernel's: it ends with the process, however that ends.
 func lockFolder(folder string) (release func(), err error) {
 	path := filepath.Join(folder, lockName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data folder: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // ManifestName is the list of the files of a backup with their SHA-256, in the format of
@@ -61,7 +62,7 @@ func readManifest(r io.Reader, do func(name, sum string) error) error {
 // markUnfinished says in a folder that what a command writes to it is not complete.
 func markUnfinished(folder, text string) error {
 	path := filepath.Join(folder, unfinishedName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -72,6 +73,9 @@ func markUnfinished(folder, text string) error {
 // markFinished takes the mark away. All that was written is on disk before.
 func markFinished(folder string) error {
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && e.Name() == "lost+found" { // root's, and nothing of ours is in it
+			return fs.SkipDir
+		}
 		if err != nil || !e.IsDir() {
 			return err
 		}

@@ -34,7 +34,7 @@ func Service(parsed *kong.Context, path string) (string, error) {
 	}
 	named := map[string]string{}
 	for _, flag := range parsed.Selected().Flags {
-		if (flag.Name == "data" || flag.Name == "database-url") && isSet(parsed, flag) {
+		if (flag.Name == "data" || flag.Name == "database-url" || flag.Name == "database-url-file") && isSet(parsed, flag) {
 			named[flag.Name] = Value(parsed, flag.Name)
 		}
 	}

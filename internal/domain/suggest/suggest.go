@@ -106,9 +106,9 @@ var (
 )
 
 func windowsLines(f Failed) (string, *Edit) {
-	if f.Node != nil && strings.Contains(f.Node.Command, "\r") {
+	if f.Node != nil && strings.Contains(f.Node.Command, "\r\n") {
 		return "The command has Windows line endings, which the interpreter reads as part of the words: remove them.",
-			f.edit("command", strings.ReplaceAll(f.Node.Command, "\r", ""))
+			f.edit("command", strings.ReplaceAll(f.Node.Command, "\r\n", "\n"))
 	}
 	if f.last(carriageReturn) == nil {
 		return "", nil

@@ -67,6 +67,8 @@ func (s *Invitations) InviteList(ctx context.Context, caller access.Caller, in I
 	if err != nil {
 		return nil, err
 	}
+	// A list that was begun is done: who loses the connection would be shown no link of it again.
+	ctx = context.WithoutCancel(ctx)
 	for i := range list {
 		if list[i].Result == ResultWrong {
 			continue

@@ -213,7 +213,7 @@ func (t *task) watch(c *command) {
 		}
 		t.followFreeze(c)
 		t.noteFull(now)
-		if t.launch.Disk > 0 && t.meter.disk.over(now, c.tree, t.meter.cpu) {
+		if t.launch.Disk > 0 && t.meter.disk.over(now, c.tree, t.meter.cpu+c.cpu) {
 			t.end(c, &t.exit.OutOfDisk, 0)
 			next = now
 		}
